@@ -1,0 +1,346 @@
+#include "collector/connection.h"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+
+#include "collector/grace_watch.h"
+#include "collector/limits.h"
+
+namespace tensortap::collector {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+constexpr int kReadsPerWake = 8;     // then the others have their turn
+constexpr int kReadsAtDeath = 1024;  // to empty a socket that a forked child may still hold
+constexpr int kMaxDescriptors = 4;   // in one message; more are the kernel's to close
+
+}  // namespace
+
+void Connection::start(Hub& hub, Socket socket) {
+  std::shared_ptr<Connection> connection(new Connection(hub, std::move(socket)));
+  if (!hub.roster.add(connection)) return;
+  asio::post(connection->socket_.get_executor(),
+             [connection] { connection->guarded([&] { connection->begin(); }); });
+}
+
+Connection::Connection(Hub& hub, Socket socket)
+    : hub_(hub),
+      socket_(std::move(socket)),
+      peer_(identify_peer(socket_.native_handle())),
+      session_(hub.store, peer_, hub.held_by_all),
+      timer_(socket_.get_executor()),
+      process_(socket_.get_executor()),
+      buffer_(kReadBytes) {
+  ++hub_.connections;
+  // Here, in the order of accept, not later in the order of strands.
+  arrival_ = hub_.arrivals.arrive(peer_.pidfd ? UniqueFd(::fcntl(peer_.pidfd.get(), F_DUPFD_CLOEXEC, 0))
+                                              : UniqueFd());
+}
+
+Connection::~Connection() {
+  hub_.producers.remove(producer_);
+  hub_.arrivals.identified(arrival_);
+  --hub_.connections;
+}
+
+// A fault of ours (no memory) costs this connection, not the daemon.
+template <class Body>
+void Connection::guarded(Body&& body) {
+  try {
+    body();
+  } catch (const std::exception& fault) {
+    spdlog::error("process {}: connection given up: {}", peer_.pid, fault.what());
+    shut();
+  }
+}
+
+void Connection::begin() {
+  error_code ignored;
+  socket_.non_blocking(true, ignored);
+  if (peer_.uid != ::getuid() && peer_.uid != 0) {
+    send("{\"kind\":\"refused\",\"reason\":\"this collector serves its own user only\"}\n");
+    return close_after_writing();
+  }
+  if (hub_.connections > kMaxConnections) {
+    send("{\"kind\":\"refused\",\"reason\":\"the collector has too many connections\"}\n");
+    return close_after_writing();
+  }
+  first_line_until_ = Clock::now() + kFirstLineTimeout;
+  arm_timer();
+  wait_readable();
+}
+
+void Connection::wait_readable() {
+  if (closing_ || reading_ || session_.waits_for_run()) return;
+  reading_ = true;
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const error_code& error) {
+    self->reading_ = false;
+    if (!error && !self->closing_) self->guarded([&] { self->on_readable(); });
+  });
+}
+
+void Connection::on_readable() {
+  for (int i = 0; i < kReadsPerWake && !closing_ && !session_.waits_for_run(); ++i) {
+    const Received received = receive();
+    if (received == Received::kEnd) return on_end();
+    if (received == Received::kNothing) break;
+  }
+  arm_timer();
+  wait_readable();
+}
+
+// One message into the session, with the descriptor that came with it.
+Connection::Received Connection::receive() {
+  iovec part{buffer_.data(), buffer_.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxDescriptors)> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t got = ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0) {
+    const bool nothing = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    return nothing ? Received::kNothing : Received::kEnd;
+  }
+  for (cmsghdr* part_of = CMSG_FIRSTHDR(&message); part_of != nullptr;
+       part_of = CMSG_NXTHDR(&message, part_of)) {
+    if (part_of->cmsg_level != SOL_SOCKET || part_of->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (part_of->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part_of) + i * sizeof(int), sizeof fd);
+      UniqueFd owned(fd);
+      if (i == 0) session_.take_fd(std::move(owned));
+    }
+  }
+  if (got == 0) return Received::kEnd;
+  Replies replies;
+  session_.feed(std::string_view(buffer_.data(), static_cast<std::size_t>(got)), replies);
+  after_feed(replies);
+  return Received::kBytes;
+}
+
+void Connection::after_feed(Replies& replies) {
+  send(replies.text);  // before the work: an acknowledgement does not wait for the analysis
+  identify();
+  session_.work();
+  if (const std::string run = session_.take_finished(); !run.empty()) {
+    send(boost::json::serialize(boost::json::object{{"kind", "closed"}, {"run", run}}) + "\n");
+  }
+  if (replies.close) close_after_writing();
+}
+
+// When the first line has said what the peer is, and when a further run begins.
+void Connection::identify() {
+  if (session_.waits_for_run() && !take_over_until_) take_over_until_ = Clock::now() + kResumeGrace;
+  if (session_.role() == Session::Role::kUnknown || session_.waits_for_run()) return;
+  if (!identified_) {
+    identified_ = true;
+    first_line_until_.reset();
+    hub_.arrivals.identified(arrival_);
+    if (session_.role() == Session::Role::kProbe) watch_process();
+  }
+  announce_producer();
+  if (session_.run() != nullptr && session_.run()->info().run != announced_run_) announce_run();
+  if (auto request = session_.take_control_request()) {
+    control_ = std::move(request);
+    control_until_ = Clock::now() + control_->timeout;
+    answer_control();
+  }
+}
+
+// Control clients see it, and can tell it something.
+void Connection::announce_producer() {
+  auto news = session_.take_news();
+  if (!news) return;
+  if (producer_ != 0) return hub_.producers.update(producer_, std::move(*news));
+  producer_ = hub_.producers.add(std::move(*news), [weak = weak_from_this()](const std::string& line) {
+    const auto self = weak.lock();
+    if (!self) return;
+    asio::post(self->socket_.get_executor(), [self, line] { self->guarded([&] { self->send(line); }); });
+  });
+}
+
+// Whoever resumes this run can ask for it.
+void Connection::announce_run() {
+  announced_run_ = session_.run()->info().run;
+  hub_.store.set_evict(announced_run_, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    asio::post(self->socket_.get_executor(), [self] { self->guarded([&] { self->on_end(); }); });
+  });
+}
+
+void Connection::watch_process() {
+  if (!peer_.pidfd) return;
+  process_.assign(::fcntl(peer_.pidfd.get(), F_DUPFD_CLOEXEC, 0));
+  process_.async_wait(asio::posix::stream_descriptor::wait_read,
+                      [self = shared_from_this()](const error_code& error) {
+                        if (!error && !self->closing_) self->guarded([&] { self->on_process_death(); });
+                      });
+}
+
+// Its socket may be held open by a child: what it sent is in there, more does not come from it.
+void Connection::on_process_death() {
+  for (int i = 0; i < kReadsAtDeath && !closing_; ++i) {
+    if (receive() != Received::kBytes) break;
+  }
+  if (session_.run() != nullptr) session_.close_run(ending_reason(session_.run()->info(), true));
+  shut();
+}
+
+void Connection::on_end() {
+  if (closing_) return;
+  closing_ = true;
+  if (session_.run() == nullptr) return shut();
+  if (session_.role() == Session::Role::kPlain) {
+    session_.close_run("the connection of process " + std::to_string(peer_.pid) +
+                       " ended without a terminal record");
+  } else if (peer_.is_dead()) {
+    session_.close_run(ending_reason(session_.run()->info(), true));
+  } else {
+    hand_over_run();
+  }
+  shut();
+}
+
+// The process lives, or is about to be seen dead: it has a moment to come back.
+void Connection::hand_over_run() {
+  auto run = session_.release_run();
+  if (!run) return;
+  const RunInfo info = run->info();
+  const Store::Ticket ticket = hub_.store.park(std::move(run));
+  GraceWatch::start(hub_, info, ticket, std::move(peer_.pidfd), kResumeGrace, GraceWatch::Cause::kHungUp);
+}
+
+void Connection::stop() {
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    self->guarded([&] {
+      // What is whole is kept, what is in the socket included; the run stays open for the next life of the
+      // daemon.
+      for (int i = 0; i < kReadsPerWake && !self->closing_; ++i) {
+        if (self->receive() != Received::kBytes) break;
+      }
+      if (self->session_.run() != nullptr) {
+        if (self->session_.role() == Session::Role::kProbe && self->peer_.is_dead()) {
+          self->session_.close_run(ending_reason(self->session_.run()->info(), true));
+        } else if (auto run = self->session_.release_run()) {
+          self->hub_.store.park(std::move(run));
+        }
+      }
+      self->shut();
+    });
+  });
+}
+
+void Connection::arm_timer() {
+  if (closing_) return;
+  std::optional<Clock::time_point> next = first_line_until_;
+  const auto sooner = [&](Clock::time_point when) { next = next ? std::min(*next, when) : when; };
+  if (const auto deadline = session_.deadline()) sooner(*deadline);
+  if (session_.waits_for_run()) sooner(Clock::now() + kTakeOverRetry);
+  if (control_) sooner(Clock::now() + kWaitPoll);
+  if (!next) return;
+  timer_.expires_at(*next);
+  timer_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (!error && !self->closing_) self->guarded([&] { self->on_timer(); });
+  });
+}
+
+void Connection::on_timer() {
+  const auto now = Clock::now();
+  if (first_line_until_ && now >= *first_line_until_ && !session_.waits_for_run()) return on_end();
+  Replies replies;
+  if (session_.waits_for_run()) session_.retry_resume(replies, take_over_until_ && now >= *take_over_until_);
+  session_.commit_due(replies);
+  after_feed(replies);
+  if (control_) answer_control();
+  arm_timer();
+  wait_readable();
+}
+
+// The producers that a request is about; a start or a stop has gone to them.
+std::vector<Producer> Connection::addressed(const ControlRequest& request) const {
+  boost::json::object order;
+  switch (request.command) {
+    case ControlRequest::Command::kStart:
+      order = {{"kind", "start"}, {"capture", request.capture}};
+      break;
+    case ControlRequest::Command::kStop:
+      order = {{"kind", "stop"}};
+      break;
+    default:
+      return hub_.producers.list(request.selector);
+  }
+  spdlog::info("process {}: orders {}", peer_.pid, boost::json::serialize(order));
+  return hub_.producers.order(request.selector, boost::json::serialize(order) + "\n");
+}
+
+void Connection::answer_control() {
+  using Command = ControlRequest::Command;
+  const std::string& launch = control_->selector.launch;
+  const bool settled = control_->command != Command::kWait ||
+                       (!hub_.arrivals.dead_before(arrival_) && launch_is_settled(hub_.store, launch));
+  if (!settled && Clock::now() < control_until_) return arm_timer();
+  std::string text;
+  if (control_->command == Command::kRuns || control_->command == Command::kWait) {
+    for (const RunInfo& info : hub_.store.list(launch)) text += control_line(info);
+  } else {
+    for (const Producer& producer : addressed(*control_)) text += producer_line(producer);
+  }
+  control_.reset();
+  send(text + "{\"kind\":\"end\"}\n");
+  close_after_writing();
+}
+
+void Connection::send(const std::string& text) {
+  if (text.empty() || shut_) return;
+  to_send_ += text;
+  if (to_send_.size() > kMaxUnsentBytes && session_.role() != Session::Role::kControl) {
+    spdlog::warn("process {}: does not read what it is answered", peer_.pid);
+    return on_end();
+  }
+  if (sending_.empty()) write_more();
+}
+
+void Connection::write_more() {
+  sending_.swap(to_send_);
+  asio::async_write(socket_, asio::buffer(sending_),
+                    [self = shared_from_this()](const error_code& error, std::size_t) {
+                      self->sending_.clear();
+                      // A peer that is gone is noticed by reading: what it sent before is still there.
+                      if (error) self->to_send_.clear();
+                      if (!self->to_send_.empty()) return self->write_more();
+                      if (self->closing_) self->shut();
+                    });
+}
+
+void Connection::close_after_writing() {
+  closing_ = true;
+  if (sending_.empty() && to_send_.empty()) shut();
+}
+
+void Connection::shut() {
+  closing_ = shut_ = true;
+  hub_.producers.remove(producer_);
+  error_code ignored;
+  timer_.cancel();
+  if (process_.is_open()) process_.close(ignored);
+  if (socket_.is_open()) socket_.close(ignored);
+}
+
+}  // namespace tensortap::collector

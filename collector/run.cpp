@@ -1,0 +1,258 @@
+#include "collector/run.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+
+#include "format/trace_reader.h"
+
+namespace tensortap::collector {
+
+using format::Cursor;
+using format::Error;
+using format::ErrorCode;
+using format::Status;
+
+namespace {
+
+constexpr std::size_t kRefeedBytes = 1024 * 1024;
+
+// Reads what the daemon itself needs of a terminal line.
+class TerminalCatcher : public format::EventVisitor {
+ public:
+  void on_terminal(const format::Terminal& terminal, const format::Place&) override {
+    failed = terminal.outcome == format::Outcome::kFailed;
+    reason = terminal.reason.value_or("");
+    ext = terminal.ext;
+  }
+  bool failed = true;
+  std::string reason = "the producer's terminal record cannot be read";
+  std::string ext;
+};
+
+// Folders of traces are their owner's alone: a trace tells command lines and names of a job.
+Status make_folders(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) return {};
+  if (errno == ENOENT) {
+    const std::size_t slash = path.rfind('/');
+    if (slash != std::string::npos && slash != 0) {
+      if (Status status = make_folders(path.substr(0, slash)); !status) return status;
+      if (::mkdir(path.c_str(), 0700) == 0) return {};
+    }
+  }
+  struct stat status {};
+  const int error_number = errno;
+  if (error_number == EEXIST && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return {};
+  return Error{ErrorCode::kIo, std::string("cannot make the folder: ") + std::strerror(error_number), path};
+}
+
+}  // namespace
+
+Run::Run(RunInfo info) : info_(std::move(info)), analysis_(std::make_unique<analyzers::Analysis>()) {}
+
+format::Result<std::unique_ptr<Run>> Run::create(RunInfo info) {
+  std::unique_ptr<Run> run(new Run(std::move(info)));
+  if (Status status = make_folders(run->info_.folder); !status) return status.error();
+  if (Status status = write_run_json(run->info_); !status) return status.error();
+  return run;
+}
+
+std::unique_ptr<Run> Run::adopt(RunInfo info) {
+  std::unique_ptr<Run> run(new Run(std::move(info)));
+  run->adopted_ = true;
+  return run;
+}
+
+Status Run::open() {
+  if (!adopted_) return {};
+  Status status = reopen();
+  if (status.ok()) adopted_ = false;
+  return status;
+}
+
+Status Run::reopen() {
+  writer_.reset();
+  if (::access(path().c_str(), F_OK) != 0) return {};  // its first frame was never written
+  auto opened = format::TraceFileWriter::open_for_append(path());
+  if (!opened && opened.error().code == ErrorCode::kTruncated) {
+    // A crash inside the first write: nothing in it can be kept, and nothing of it was acknowledged.
+    ::unlink(path().c_str());
+    return {};
+  }
+  if (!opened) return opened.error();
+  auto& [writer, kept] = *opened;
+  if (kept.cut_bytes > 0) spdlog::warn("{}: cut {} bytes of a torn last frame off", path(), kept.cut_bytes);
+  writer_.emplace(std::move(writer));
+  for (const Cursor& cursor : kept.cursors) {
+    cursors_[cursor.ring] = std::max(cursors_[cursor.ring], cursor.position);
+  }
+  meta_line_ = kept.meta_line;
+  has_terminal_ = kept.has_terminal;
+  lines_written_ = kept.lines;
+  refeed_ = true;
+  pending_.clear();
+  return {};
+}
+
+void Run::set_image(RingImage image) {
+  info_.memfd_bytes = image.bytes();
+  image_.emplace(std::move(image));
+}
+
+std::vector<Cursor> Run::cursors() const {
+  std::vector<Cursor> all;
+  all.reserve(cursors_.size());
+  for (const auto& [ring, position] : cursors_) all.push_back({ring, position});
+  return all;
+}
+
+void Run::drop_line(const std::string& cause) {
+  count(cause);
+  if (!info_.probe) ++info_.ledger.dropped[cause];
+}
+
+void Run::commit(std::string_view lines, const std::vector<Cursor>& cursors) {
+  const auto count_of_lines = static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
+  if (!write(lines, cursors)) {
+    lines_lost_ += count_of_lines;
+    return;
+  }
+  lines_written_ += count_of_lines;
+  if (!lines.empty()) {
+    const std::size_t before_last = lines.rfind('\n', lines.size() - 2);
+    const std::string_view last = lines.substr(before_last == std::string_view::npos ? 0 : before_last + 1);
+    if (gate_.classify(last) == LineKind::kTerminal) note_terminal(last);
+  }
+  for (const Cursor& cursor : cursors) {
+    std::uint64_t& reached = cursors_[cursor.ring];
+    reached = std::max(reached, cursor.position);
+  }
+  pending_.append(lines);
+}
+
+void Run::note(std::string_view line) {
+  if (!notes_.take(line)) count("note_refused");
+}
+
+void Run::write_notes() {
+  if (!notes_.pending() || !writer_ || writing_stopped_) return;
+  auto line = notes_.merged(meta_line_);
+  Status status = line ? writer_->rewrite_meta(*line) : Status(line.error());
+  if (!status) {
+    count("meta_unreadable");
+    spdlog::warn("run {}: its tags are not in its meta line: {}", info_.run, status.error().to_string());
+    return;
+  }
+  meta_line_ = *line;
+  analyze();  // it saw the old line, or sees it now
+  analysis_->replace_meta(meta_line_);
+}
+
+bool Run::write(std::string_view lines, const std::vector<Cursor>& cursors) {
+  if (writing_stopped_) return false;
+  std::string_view rest = lines;
+  if (!writer_) {
+    const std::string_view meta = lines.substr(0, lines.find('\n') + 1);
+    auto created = format::TraceFileWriter::create(path(), meta);
+    if (!created) {
+      fail_writing(created.error());
+      return false;
+    }
+    writer_.emplace(std::move(*created));
+    meta_line_ = meta;
+    rest.remove_prefix(meta.size());
+  }
+  if (rest.empty() && cursors.empty()) return true;
+  if (Status status = writer_->append(rest, cursors); !status) {
+    fail_writing(status.error());
+    return false;
+  }
+  return true;
+}
+
+// From here on nothing more is written: a gap in the middle would make the rest of the stream a lie.
+void Run::fail_writing(const Error& error) {
+  writing_stopped_ = true;
+  if (!write_error_.empty()) return;
+  write_error_ = "the collector could not write the trace: " + error.to_string();
+  count("write_failed");
+  spdlog::error("run {}: {}; the run goes on unstored", info_.run, write_error_);
+  RunInfo failed = info_;
+  failed.state = RunState::kFailed;
+  failed.reason = write_error_;
+  if (Status status = write_run_json(failed); !status) {
+    spdlog::error("run {}: {}", info_.run, status.error().to_string());
+  }
+}
+
+void Run::suspend() {
+  if (!info_.probe) count_lines();
+  if (Status status = write_run_json(info_); !status) {
+    spdlog::error("run {}: {}", info_.run, status.error().to_string());
+  }
+}
+
+void Run::count_lines() {
+  Ledger& ledger = info_.ledger;
+  ledger.stored = lines_written_;
+  ledger.offered = ledger.stored;
+  for (const auto& [cause, lines] : ledger.dropped) ledger.offered += lines;
+}
+
+void Run::analyze() try {
+  if (refeed_) refeed();
+  gradients_.take(pending_);
+  if (!pending_.empty()) analysis_->consume_lines(pending_);
+  pending_.clear();
+} catch (const std::exception& fault) {
+  // The trace on disk is whole; only this report suffers.
+  pending_.clear();
+  count("analysis_fault");
+  spdlog::error("run {}: the live analysis failed: {}", info_.run, fault.what());
+}
+
+// The file's content up to now, `pending_` included: a reopened file begins a new analysis.
+void Run::refeed() {
+  refeed_ = false;
+  pending_.clear();
+  analysis_ = std::make_unique<analyzers::Analysis>();
+  gradients_.clear();
+  auto reader = format::TraceReader::open(path());
+  if (!reader) {
+    count("analysis_fault");
+    spdlog::error("run {}: {}", info_.run, reader.error().to_string());
+    return;
+  }
+  std::string chunk, last;
+  std::string_view line;
+  format::Place place;
+  while (reader->next_line(line, place)) {
+    chunk.append(line).push_back('\n');
+    if (has_terminal_ && !line.empty()) last = line;
+    if (chunk.size() < kRefeedBytes) continue;
+    gradients_.take(chunk);
+    analysis_->consume_lines(chunk);
+    chunk.clear();
+  }
+  gradients_.take(chunk);
+  analysis_->consume_lines(chunk);
+  if (has_terminal_) note_terminal(last);
+}
+
+void Run::note_terminal(std::string_view line) {
+  TerminalCatcher catcher;
+  format::LineReader reader;
+  const Status status = reader.read(line, {}, catcher);
+  has_terminal_ = true;
+  terminal_failed_ = catcher.failed;
+  terminal_reason_ = catcher.reason;
+  terminal_ext_ = catcher.ext;
+  if (!status) count("terminal_unreadable");
+}
+
+}  // namespace tensortap::collector

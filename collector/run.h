@@ -1,0 +1,115 @@
+// One run: its folder, its trace file, its live analysis. From the first line to the report.
+//
+//   Result<unique_ptr<Run>> run = Run::create(info);        // folder and run.json
+//   run->commit(lines, cursors);                            // one frame; the first line ever is the meta
+//   line run->analyze();                                         // what was committed, after it was
+//   acknowledged run->finish({"process 71 died without closing its run"});
+//
+// A write that fails never stops the daemon: the run is marked failed with the reason, what still comes is
+// counted.
+//
+// Thread rules: one thread at a time; it moves with its owner (a session, the store, a grace watch).
+// Ownership: owns the file, the memfd and the analysis.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/analysis.h"
+#include "collector/gradient_manifest.h"
+#include "collector/line_gate.h"
+#include "collector/ring_recovery.h"
+#include "collector/run_info.h"
+#include "collector/run_notes.h"
+#include "format/container.h"
+
+namespace tensortap::collector {
+
+// Why and how a run ends that has no terminal line of its own.
+struct Ending {
+  std::string reason;      // for the terminal that the daemon writes
+  bool tail_lost = false;  // the producer may have held more, and nobody can read it any more
+};
+
+class Run {
+ public:
+  // Makes info.folder (with its parents) and run.json.
+  static format::Result<std::unique_ptr<Run>> create(RunInfo info);
+  // A run that another life of this daemon left open; open() before anything else.
+  static std::unique_ptr<Run> adopt(RunInfo info);
+  format::Status open();  // does nothing when it is
+
+  const RunInfo& info() const { return info_; }
+  RunInfo& info() { return info_; }
+  void count(const std::string& code, std::uint64_t times = 1) { info_.diagnostics[code] += times; }
+  void drop_line(const std::string& cause);  // counted, and in a plain producer's ledger
+
+  void set_image(RingImage image);
+  bool has_image() const { return image_.has_value(); }
+  bool has_meta() const { return !meta_line_.empty(); }
+  bool has_terminal() const { return has_terminal_; }
+  bool write_failed() const { return !write_error_.empty(); }
+  std::vector<format::Cursor> cursors() const;
+
+  // Writes whole lines as one frame. The first line of a run must be its meta line, a terminal its last.
+  void commit(std::string_view lines, const std::vector<format::Cursor>& cursors);
+  // Takes a `note` line; refused ones are counted. It is in the stored meta line after the next
+  // write_notes().
+  void note(std::string_view line);
+  void write_notes();
+  // Feeds what was committed to the analyzers.
+  void analyze();
+
+  // Saves the counts in run.json; the run stays open, for a resume or for the daemon's next life.
+  void suspend();
+
+  // Takes what the producer left, writes the terminal if there is none, final coverage, reports, run.json.
+  void finish(const Ending& ending);
+
+ private:
+  explicit Run(RunInfo info);
+  std::string path() const { return info_.folder + "/trace.jsonl.zst"; }
+
+  format::Status reopen();
+  void fail_writing(const format::Error& error);
+  bool write(std::string_view lines, const std::vector<format::Cursor>& cursors);
+  void refeed();
+  void note_terminal(std::string_view line);
+
+  void recover_rings();
+  void recovered(std::string_view lines, const std::vector<format::Cursor>& cursors, std::string& terminal);
+  void settle_ledger(const Ending& ending);
+  void count_lines();
+  void resume_writing();
+  void write_terminal(const std::string& reason);
+  void settle_meta();
+  void write_reports();
+
+  RunInfo info_;
+  std::optional<format::TraceFileWriter> writer_;
+  std::optional<RingImage> image_;
+  std::unique_ptr<analyzers::Analysis> analysis_;
+  LineGate gate_;
+  std::map<std::uint32_t, std::uint64_t> cursors_;
+  std::string meta_line_;
+  RunNotes notes_;
+  GradientManifest gradients_;
+  std::string pending_;   // committed, not yet analyzed
+  bool adopted_ = false;  // its file is not open yet
+  bool refeed_ = false;   // the file's content was not analyzed in this process
+  bool has_terminal_ = false;
+  bool terminal_failed_ = false;
+  std::string terminal_reason_;
+  std::string terminal_ext_;
+  std::string write_error_;  // of the first write that failed
+  bool writing_stopped_ = false;
+  std::uint64_t lines_written_ = 0;
+  std::uint64_t lines_lost_ = 0;  // came after a write had failed
+  Recovery recovery_;
+};
+
+}  // namespace tensortap::collector

@@ -1,0 +1,215 @@
+#include "collector/run_info.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "collector/json_fields.h"
+#include "collector/unique_fd.h"
+
+namespace tensortap::collector {
+
+using format::Error;
+using format::ErrorCode;
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::size_t kMaxRunJsonBytes = 8 * 1024 * 1024;
+
+Error io_error(const std::string& what, const std::string& path) {
+  return Error{ErrorCode::kIo, what + ": " + std::strerror(errno), path};
+}
+
+void put(json::object& object, std::string_view key, const std::string& value) {
+  if (!value.empty()) object[key] = value;
+}
+
+format::Result<std::string> read_small_file(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return io_error("cannot open", path);
+  std::string text;
+  char buffer[16384];
+  while (true) {
+    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return io_error("cannot read", path);
+    if (got == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(got));
+    if (text.size() > kMaxRunJsonBytes) return Error{ErrorCode::kMalformed, "is too large", path};
+  }
+}
+
+bool write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t put_bytes = ::write(fd, content.data(), content.size());
+    if (put_bytes < 0 && errno == EINTR) continue;
+    if (put_bytes < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(put_bytes));
+  }
+  return true;
+}
+
+RunState parse_state(std::string_view name) {
+  if (name == "complete") return RunState::kComplete;
+  return name == "failed" ? RunState::kFailed : RunState::kOpen;
+}
+
+Counts parse_counts(const json::object& object, std::string_view key) {
+  Counts counts;
+  if (const json::object* member = find_object(object, key)) {
+    for (const auto& [name, value] : *member) {
+      if (const auto number = as_unsigned(value)) counts[std::string(name)] = *number;
+    }
+  }
+  return counts;
+}
+
+}  // namespace
+
+std::string_view run_state_name(RunState state) {
+  switch (state) {
+    case RunState::kOpen:
+      return "open";
+    case RunState::kComplete:
+      return "complete";
+    case RunState::kFailed:
+      return "failed";
+  }
+  return "?";
+}
+
+json::object counts_json(const Counts& counts) {
+  json::object object;
+  for (const auto& [name, count] : counts) object[name] = count;
+  return object;
+}
+
+json::object ledger_json(const Ledger& ledger) {
+  json::object object{{"offered", ledger.offered}, {"stored", ledger.stored}};
+  object["dropped"] = counts_json(ledger.dropped);
+  object["unknown_tail_bytes_max"] =
+      ledger.unknown_tail_bytes_max ? json::value(*ledger.unknown_tail_bytes_max) : json::value(nullptr);
+  return object;
+}
+
+json::object run_json(const RunInfo& info) {
+  json::object object{{"kind", "run"}, {"run", info.run}, {"state", run_state_name(info.state)}};
+  put(object, "reason", info.reason);
+  object["folder"] = info.folder;
+  object["producer"] = info.probe ? "probe" : "plain";
+  object["pid"] = info.pid;
+  if (info.start_time != 0) object["start_time"] = info.start_time;
+  object["uid"] = info.uid;
+  put(object, "exe", info.exe);
+  object["command"] = json::array(info.command.begin(), info.command.end());
+  put(object, "torch", info.torch);
+  put(object, "parent_run", info.parent_run);
+  put(object, "launch", info.launch);
+  if (info.rank) object["rank"] = *info.rank;
+  if (info.world_size) object["world_size"] = *info.world_size;
+  if (info.memfd_bytes != 0) object["memfd_bytes"] = info.memfd_bytes;
+  object["started"] = info.started;
+  put(object, "ended", info.ended);
+  object["ledger"] = ledger_json(info.ledger);
+  object["diagnostics"] = counts_json(info.diagnostics);
+  return object;
+}
+
+std::string control_line(const RunInfo& info) {
+  json::object object{{"kind", "run"}, {"run", info.run}, {"folder", info.folder}};
+  object["state"] = run_state_name(info.state);
+  object["pid"] = info.pid;
+  object["exe"] = info.exe;
+  put(object, "reason", info.reason);
+  put(object, "parent_run", info.parent_run);
+  return json::serialize(object) + "\n";
+}
+
+format::Result<RunInfo> parse_run_json(std::string_view text) {
+  const auto parsed = parse_object(text);
+  if (!parsed || string_field(*parsed, "kind") != "run") {
+    return Error{ErrorCode::kMalformed, "is not a run.json"};
+  }
+  const json::object& object = *parsed;
+  RunInfo info;
+  info.run = string_field(object, "run");
+  info.state = parse_state(string_field(object, "state"));
+  info.reason = string_field(object, "reason");
+  info.folder = string_field(object, "folder");
+  info.probe = string_field(object, "producer") == "probe";
+  info.pid = signed_field(object, "pid").value_or(0);
+  info.start_time = unsigned_field(object, "start_time").value_or(0);
+  info.uid = unsigned_field(object, "uid").value_or(0);
+  info.exe = string_field(object, "exe");
+  info.command = strings_field(object, "command");
+  info.torch = string_field(object, "torch");
+  info.parent_run = string_field(object, "parent_run");
+  info.launch = string_field(object, "launch");
+  info.rank = signed_field(object, "rank");
+  info.world_size = signed_field(object, "world_size");
+  info.memfd_bytes = unsigned_field(object, "memfd_bytes").value_or(0);
+  info.started = string_field(object, "started");
+  info.ended = string_field(object, "ended");
+  if (const json::object* ledger = find_object(object, "ledger")) info.ledger = parse_ledger(*ledger);
+  info.diagnostics = parse_counts(object, "diagnostics");
+  if (info.run.empty()) return Error{ErrorCode::kMalformed, "names no run"};
+  return info;
+}
+
+Ledger parse_ledger(const json::object& object) {
+  Ledger ledger;
+  ledger.offered = unsigned_field(object, "offered").value_or(0);
+  ledger.stored = unsigned_field(object, "stored").value_or(0);
+  ledger.dropped = parse_counts(object, "dropped");
+  ledger.unknown_tail_bytes_max = unsigned_field(object, "unknown_tail_bytes_max");
+  return ledger;
+}
+
+format::Result<RunInfo> read_run_json(const std::string& folder) {
+  auto text = read_small_file(folder + "/run.json");
+  if (!text) return text.error();
+  auto info = parse_run_json(*text);
+  if (!info) {
+    Error error = info.error();
+    error.file = folder + "/run.json";
+    return error;
+  }
+  info->folder = folder;  // the state folder may have been moved
+  return info;
+}
+
+format::Status write_run_json(const RunInfo& info) {
+  return replace_file(info.folder + "/run.json", json::serialize(run_json(info)) + "\n");
+}
+
+format::Status replace_file(const std::string& path, std::string_view content) {
+  const std::string temporary = path + ".new";
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd) return io_error("cannot create", temporary);
+  if (!write_all(fd.get(), content)) {
+    const Error error = io_error("cannot write", temporary);
+    ::unlink(temporary.c_str());
+    return error;
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return io_error("cannot rename to", path);
+  return {};
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+}  // namespace tensortap::collector

@@ -1,0 +1,75 @@
+// What is known about a run: the content of run.json, and of the answers to control clients
+// (proto/session.md).
+//
+//   RunInfo info; info.run = "71-8812-a1b2"; …
+//   Status written = write_run_json(info);      // <info.folder>/run.json, replaced by rename
+//   Result<RunInfo> back = read_run_json(folder);
+//
+// Thread rules: plain values.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/result.h"
+
+namespace tensortap::collector {
+
+enum class RunState : std::uint8_t { kOpen, kComplete, kFailed };
+std::string_view run_state_name(RunState state);
+
+using Counts = std::map<std::string, std::uint64_t>;
+
+// offered = stored + dropped. Probes: ring records; plain producers: lines. A tail that nobody read is stated
+// with its upper bound in bytes: nothing = no bound is known, 0 = it is known that there is none.
+struct Ledger {
+  std::uint64_t offered = 0;
+  std::uint64_t stored = 0;
+  Counts dropped;
+  std::optional<std::uint64_t> unknown_tail_bytes_max = 0;
+};
+
+struct RunInfo {
+  std::string run;
+  RunState state = RunState::kOpen;
+  std::string reason;
+  std::string folder;  // absolute
+  bool probe = false;  // false: a plain producer
+  std::int64_t pid = 0;
+  std::uint64_t start_time = 0;  // clock ticks after boot; 0 = not known
+  std::uint64_t uid = 0;
+  std::string exe;
+  std::vector<std::string> command;
+  std::string torch;
+  std::string parent_run;
+  std::string launch;
+  std::optional<std::int64_t> rank, world_size;
+  std::uint64_t memfd_bytes = 0;
+  std::string started, ended;  // UTC
+  Ledger ledger;
+  Counts diagnostics;
+};
+
+boost::json::object ledger_json(const Ledger& ledger);
+Ledger parse_ledger(const boost::json::object& object);
+boost::json::object counts_json(const Counts& counts);
+boost::json::object run_json(const RunInfo& info);
+// The short form for control clients, one line with its LF.
+std::string control_line(const RunInfo& info);
+
+format::Result<RunInfo> parse_run_json(std::string_view text);
+format::Result<RunInfo> read_run_json(const std::string& folder);
+format::Status write_run_json(const RunInfo& info);
+
+// Writes a whole file beside its place and renames it there: readers see the old one or the new one.
+format::Status replace_file(const std::string& path, std::string_view content);
+
+// "2026-03-01T12:34:56Z"
+std::string utc_now();
+
+}  // namespace tensortap::collector

@@ -1,0 +1,38 @@
+// A file descriptor with one owner: closed when the owner goes.
+//
+//   UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+//   if (!fd) …;
+//
+// Thread rules: a plain value.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace tensortap::collector {
+
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  ~UniqueFd() { reset(); }
+
+  explicit operator bool() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset(int fd = -1) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = fd;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace tensortap::collector

@@ -1,0 +1,41 @@
+// Who this process is: what `hello` and `meta` say of it. Read from /proc and the environment, once per
+// session.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tensortap::probe {
+
+struct ProcessFacts {
+  std::uint64_t pid = 0;
+  std::uint64_t start_time = 0;  // clock ticks since boot (/proc/self/stat, field 22)
+  std::string exe;
+  std::vector<std::string> command;
+  std::string entrypoint;  // the script of an interpreter, else the executable's base name
+  std::string run;         // identity: pid, start time, random part
+  std::string parent_run;  // of a forked child
+  std::string launch;      // TENSORTAP_LAUNCH
+  std::int64_t rank = -1, world_size = -1;
+  std::string torch_version;
+};
+
+ProcessFacts read_process_facts(const char* torch_version, const std::string& parent_run);
+
+// Session protocol lines (proto/session.md), LF included.
+// Without a run: the process waits for orders.
+std::string idle_hello_line(const ProcessFacts& facts, std::string_view state);
+std::string hello_line(const ProcessFacts& facts, std::uint64_t memfd_bytes, bool resume);
+// The run's first records: meta, root span, measured window. `window_ns`: when the window opened.
+std::string meta_line(const ProcessFacts& facts);
+std::string root_line(const ProcessFacts& facts);
+std::string window_line(std::uint64_t window_ns);
+
+// Resident set and what limits it (bytes): the memory cgroup's limit, else the machine's memory. 0: not
+// known.
+std::uint64_t resident_bytes() noexcept;
+std::uint64_t memory_limit_bytes() noexcept;
+
+}  // namespace tensortap::probe

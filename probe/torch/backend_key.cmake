@@ -1,0 +1,16 @@
+# cmake -D list=… -D version=… -D abi_header=… -D outputs=a|b -P backend_key.cmake
+# Writes one line, "<version>-abi<backend ABI>-<digest of what backends are made of>", to each of the outputs.
+include(${list})
+file(STRINGS ${abi_header} _line REGEX "#define TENSORTAP_BACKEND_ABI ")
+string(REGEX MATCH "[0-9]+" abi "${_line}")
+set(digests "")
+foreach(input ${inputs})
+  file(SHA256 ${input} digest)
+  string(APPEND digests "${digest}\n")
+endforeach()
+string(SHA256 digest "${digests}")
+string(SUBSTRING ${digest} 0 12 digest)
+string(REPLACE "|" ";" outputs "${outputs}")
+foreach(output ${outputs})
+  file(WRITE ${output} "${version}-abi${abi}-${digest}\n")
+endforeach()

@@ -1,0 +1,92 @@
+// What a C++ module call was given and returned, as a tree of nodes (format/module_nodes.h), and the calls of
+// module_enter and module_leave around it. Only what is a tensor, or holds tensors, is looked at.
+//
+// Part of nn_slots.cpp. A template for each signature of a forward, so each body is short.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+#include "probe/core/capture.h"
+#include "probe/core/node_writer.h"
+#include "probe/core/tensor_reader.h"
+#include "probe/torch/module_calls.h"
+#include "probe/torch/module_settings.h"
+#include "probe/torch/module_tensors.h"
+
+namespace tensortap::probe {
+
+inline void write_value(NodeWriter& nodes, const at::Tensor& tensor) noexcept {
+  TensorFacts facts;
+  if (tensor.defined() && read_tensor(tensor.unsafeGetTensorImpl(), facts)) {
+    nodes.tensor(facts);
+  } else {
+    nodes.none();
+  }
+}
+
+template <class... Items>
+void write_value(NodeWriter& nodes, const std::tuple<Items...>& items) noexcept;
+
+template <class T>
+void write_value(NodeWriter& nodes, const T& value) noexcept {
+  if constexpr (std::is_same_v<T, c10::optional<at::Tensor>>) {
+    value.has_value() ? write_value(nodes, *value) : nodes.none();
+  } else if constexpr (std::is_same_v<T, c10::optional<std::tuple<at::Tensor, at::Tensor>>>) {
+    value.has_value() ? write_value(nodes, *value) : nodes.none();
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    nodes.scalar(std::is_same_v<T, bool> ? "bool" : std::is_integral_v<T> ? "int" : "float");
+  } else {
+    nodes.object("object");
+  }
+}
+
+template <class... Items>
+void write_value(NodeWriter& nodes, const std::tuple<Items...>& items) noexcept {
+  const NodeWriter::Place place = nodes.begin(format::ValueTag::kTuple);
+  std::apply([&](const auto&... item) { (write_value(nodes, item), ...); }, items);
+  nodes.end(place, sizeof...(Items));
+}
+
+// Not inlined: its buffer must not stand on the stack while the module runs.
+template <class... Args>
+__attribute__((noinline)) void enter_module(const torch::nn::Module* module, std::string_view type,
+                                            const Args&... args) noexcept {
+  bool undescribed = false;
+  ModuleCall call = next_module_call(module, type, &undescribed);
+  call.modes = static_cast<std::uint8_t>(format::kModeTrainingKnown |
+                                         (module->is_training() ? format::kModeTraining : 0));
+  unsigned char tail[2 * kNodeBytes];
+  std::uint32_t used = 0;
+  if (undescribed) {
+    NodeWriter facts(tail, kNodeBytes);
+    write_module_settings(facts, *module, type);
+    used = facts.bytes();
+    if (used != 0) call.tails |= format::kTailFacts;
+  }
+  NodeWriter nodes(tail + used, kNodeBytes);
+  const NodeWriter::Place list = nodes.begin(format::ValueTag::kTuple);
+  (write_value(nodes, args), ...);
+  nodes.end(list, sizeof...(Args));
+  nodes.begin(format::ValueTag::kMapping);
+  nodes.string("");
+  call.tails |= nodes.full() ? format::kArgsCut : format::kTailArgs;
+  call.tail = tail;
+  call.tail_bytes = used + nodes.bytes();
+  module_enter(call);
+  if (undescribed) report_module_tensors(*module, call);
+}
+
+template <class Result>
+__attribute__((noinline)) void leave_module(const void* module, const Result& result) noexcept {
+  unsigned char output[kNodeBytes];
+  NodeWriter nodes(output, sizeof output);
+  write_value(nodes, result);
+  module_leave(module, {output, nodes.bytes(), nodes.full(), false});
+}
+
+}  // namespace tensortap::probe
