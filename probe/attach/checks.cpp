@@ -13,6 +13,10 @@
 #include "probe/attach/torch_in_process.h"
 #include "probe/preload/state.h"
 
+extern "C" {
+#include "probe/preload/backend_list.h"
+}
+
 namespace tensortap::probe {
 namespace {
 
@@ -181,7 +185,7 @@ Refusal no_backend(const TorchLibrary& torch, const BackendChoice& choice) {
   return {AttachExit::kNoBackend,
           "no backend fits the job's torch (version " + version + ", " + torch.path +
               "); there are backends for: " + joined(choice.versions),
-          "build one: cmake -DTENSORTAP_TORCH_DIRS=<that torch's prefix or python3>"};
+          "build one, as the job's user: " TT_BUILD_COMMAND + torch.path};
 }
 
 // Addresses of what is called in the process.
@@ -226,7 +230,7 @@ std::variant<Attachable, Refusal> examine(pid_t pid, const std::string& library)
   if (!torch) return no_torch(pid, out.exe, mappings);
   out.torch_path = torch->path;
   out.torch_version = torch->version;
-  const BackendChoice choice = find_backend(*torch, library);
+  const BackendChoice choice = find_backend(*torch, library, pid, status->effective_uid);
   if (choice.version.empty()) return no_backend(*torch, choice);
   out.backend_version = choice.version;
   if (auto refusal = find_functions(mappings, *memory, out)) return *refusal;

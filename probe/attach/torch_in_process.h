@@ -4,7 +4,7 @@
 // Thread rules: none of its own; reads the process's memory, backends.txt and the files beside libtorch.
 //
 //   auto torch = find_torch(mappings, memory);
-//   if (torch) backend = find_backend(*torch, library);
+//   if (torch) backend = find_backend(*torch, library, pid, owner);
 #pragma once
 
 #include <optional>
@@ -29,8 +29,9 @@ struct BackendChoice {
   std::vector<std::string> versions;  // of all there are
 };
 
-// `library`: libtensortap.so, whose folder holds the list and the backends. One whose file is missing is not
-// counted.
-BackendChoice find_backend(const TorchLibrary& torch, const std::string& library);
+// Looks where the preload part inside process `pid` (of user `owner`) will: in the folder of `library`
+// (libtensortap.so), then in that of the backends built on the spot, by the environment that the job was
+// started with. One whose file is missing is not counted.
+BackendChoice find_backend(const TorchLibrary& torch, const std::string& library, pid_t pid, uid_t owner);
 
 }  // namespace tensortap::probe

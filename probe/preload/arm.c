@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backend_cache.h"
 #include "backend_list.h"
@@ -95,7 +96,7 @@ static bool read_cached_list(const char* own_folder, struct List* list) {
                                sizeof list->folder)) {
     return false;
   }
-  const enum TtCacheState state = tt_check_backend_cache(list->folder);
+  const enum TtCacheState state = tt_check_backend_cache(list->folder, geteuid());
   if (state == kTtCacheUnsafe) {
     tt_log("backends in %s are not used: it must be a folder of this user's that nobody else may write to",
            list->folder);

@@ -26,13 +26,13 @@ bool tt_backend_cache_folder(const char* named, const char* cache_home, const ch
   return fits(snprintf(out, size, "%s/tensortap/backends/%s/", cache_home, key), size);
 }
 
-enum TtCacheState tt_check_backend_cache(const char* folder) {
+enum TtCacheState tt_check_backend_cache(const char* folder, uid_t owner) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s", folder);
   // Without the slash a symbolic link is seen as one: whoever may put a link there could lead us anywhere.
   for (size_t length = strlen(path); length > 1 && path[length - 1] == '/'; --length) path[length - 1] = '\0';
   struct stat status;
   if (lstat(path, &status) != 0) return kTtCacheAbsent;
-  const bool ours = S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+  const bool ours = S_ISDIR(status.st_mode) && status.st_uid == owner;
   return ours && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 ? kTtCacheUsable : kTtCacheUnsafe;
 }

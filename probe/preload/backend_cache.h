@@ -5,19 +5,20 @@
 // build's backends are made of: its version, its backend ABI and a digest of their sources (the file
 // `backend-key` beside libtensortap.so). Another build's backends are never used.
 //
-// Threads: any. Files are read and asked about; no heap. Also compiled into trace-run.
+// Threads: any. Files are read and asked about; no heap. Also compiled into trace-run and trace-attach.
 //
 //   char folder[PATH_MAX];
 //   if (tt_backend_cache_folder(named, cache_home, library_folder, folder, sizeof folder) &&
-//       tt_check_backend_cache(folder) == kTtCacheUsable) …
+//       tt_check_backend_cache(folder, geteuid()) == kTtCacheUsable) …
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 enum TtCacheState {
   kTtCacheAbsent = 0,
-  kTtCacheUnsafe,  // no folder, another user's, or one that others may write to
+  kTtCacheUnsafe,  // no folder, not the owner's, or one that others may write to
   kTtCacheUsable,
 };
 
@@ -26,4 +27,5 @@ enum TtCacheState {
 bool tt_backend_cache_folder(const char* named, const char* cache_home, const char* library_folder, char* out,
                              size_t size);
 
-enum TtCacheState tt_check_backend_cache(const char* folder);
+// `owner`: the user whose process loads from there.
+enum TtCacheState tt_check_backend_cache(const char* folder, uid_t owner);

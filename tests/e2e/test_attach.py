@@ -45,10 +45,11 @@ def attach(pid, *options, program=TRACE_ATTACH, prefix=(), **more):
 class Held:
     """A job that has come to its waiting place; `finish()` lets it go on and yields (exit code, stdout, stderr)."""
 
-    def __init__(self, argv, folder):
+    def __init__(self, argv, folder, **environment):
         self.go = os.path.join(str(folder), "go")
         self.process = subprocess.Popen([word.replace("GO", self.go) for word in argv], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=support.clean_environment())
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        env=support.clean_environment(**environment))
         self.pid, self.before = self.process.pid, []
         watchdog = threading.Timer(120, self.process.kill)
         watchdog.start()
@@ -271,17 +272,55 @@ def test_another_mount_namespace():
     assert code == 5 and "mount namespace" in said["reason"]
 
 
-def test_a_torch_without_a_backend(torch, tmp_path):
+@pytest.fixture
+def without_backends(tmp_path):
+    """Where this build's programs are installed, without any backend."""
     installed = tmp_path / "prefix"
     shutil.copytree(os.path.join(support.BUILD, "lib", "tensortap"), installed / "lib" / "tensortap",
                     ignore=shutil.ignore_patterns("*.a", "libtensortap-torch*"))
     os.makedirs(installed / "bin")
-    shutil.copy(TRACE_ATTACH, installed / "bin")
+    for name in ("trace-attach", "collectord"):
+        shutil.copy(os.path.join(support.BUILD, "bin", name), installed / "bin")
     (installed / "lib" / "tensortap" / "backends.txt").write_text("")
+    return installed
+
+
+def test_a_torch_without_a_backend(torch, tmp_path, without_backends):
+    installed = without_backends
     with Held(python_job(torch, "sleep"), tmp_path) as job:
         code, said = attach(job.pid, program=str(installed / "bin" / "trace-attach"))
+        with open("/proc/%d/maps" % job.pid) as stream:
+            library = next(line.split()[-1] for line in stream if "/libtorch_cpu.so" in line)
         assert job.finish()[0] == 7
     assert code == 9 and torch.version in said["reason"] and "backends for: none" in said["reason"]
+    assert said["remedy"].endswith("tensortap-build-backend --torch " + library), said["remedy"]
+
+
+def test_a_backend_that_was_built_on_the_spot_is_found(torch, daemon, tmp_path, without_backends):
+    """In the user's folder, by the environment that the job was started with."""
+    cache = tmp_path / "cache"
+    with open(without_backends / "lib" / "tensortap" / "backend-key") as stream:
+        folder = cache / "tensortap" / "backends" / stream.read().strip()
+    shutil.copytree(os.path.join(support.BUILD, "lib", "tensortap"), folder)
+    program = str(without_backends / "bin" / "trace-attach")
+    with Held(python_job(torch, "sleep"), tmp_path, XDG_CACHE_HOME=str(cache)) as job:
+        os.chmod(folder, 0o777)  # anybody could have put it there
+        code, _ = attach(job.pid, program=program)
+        assert code == 9
+        os.chmod(folder, 0o755)
+        code, said = attach(job.pid, "--socket", daemon.socket, program=program)
+        assert code == 0, said
+        assert job.finish()[0] == 7
+    assert daemon.only_run().state == "complete"
+
+
+def test_what_to_capture_is_said_at_the_attach(torch, daemon, tmp_path):
+    with Held(torch.cpp("mlp", "--steps", 40, "--hold", "GO"), tmp_path) as job:
+        code, said = attach(job.pid, "--socket", daemon.socket, "--capture", "next=2")
+        assert code == 0, said
+        assert job.finish()[0] == 0
+    run = daemon.only_run()
+    assert run.state == "complete" and len(run.trace.steps()) == 2, [s.name for s in run.trace.steps()]
 
 
 def test_twice(torch, daemon, tmp_path):

@@ -2,6 +2,7 @@
 import collections
 import concurrent.futures
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -98,6 +99,22 @@ def test_a_sanitized_job(torch, daemon):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
     assert (traced.returncode, traced.stdout, traced.stderr) == (0, plain.stdout, plain.stderr)
     assert adds(daemon.only_run()) == 50
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a program another user's set-user-id bit")
+@pytest.mark.parametrize("torch", ["debian"], indirect=True)  # pip's may lie where the other user can't look
+def test_a_set_user_id_job_runs_unchanged_and_the_launcher_says_why_it_is_not_seen(torch, daemon, tmp_path):
+    program = str(tmp_path / "job")
+    shutil.copy(torch.ttjob, program)
+    os.chown(program, 65534, 65534)
+    os.chmod(program, 0o4755)
+    argv = [program, "infer", "--steps", "3"]
+    plain = support.plain(argv)
+    assert plain.returncode == 0, plain.stderr.decode()
+    traced = support.plain([support.TRACE_RUN, "--socket", daemon.socket, "--"] + argv)
+    assert (traced.returncode, traced.stdout) == (0, plain.stdout)
+    assert b"set-user-id" in traced.stderr, traced.stderr.decode()
+    assert not daemon.runs()
 
 
 class Restarts:
