@@ -46,7 +46,7 @@ enum class Counter : std::uint32_t {
   kInputsCut,            // operators whose input list was cut
   kRecordsCut,           // records larger than half a segment, cut
   kStepBordersSkipped,   // step borders that could not nest
-  kCompiledRegions,      // torch.compile regions: what is fused inside emits no operator
+  kCompiledRegions,      // calls into code of torch.compile: what is fused inside emits no operator
   kScriptFunctions,      // TorchScript functions: interpreter primitives emit no operator
   kStringsInline,        // names written inline because the string table was full
   kOrphanEnds,           // ends of ranges whose start was not found

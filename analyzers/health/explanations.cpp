@@ -95,7 +95,7 @@ constexpr std::array kDiagnostics = {
     Entry{"inputs_cut", {"operators whose list of inputs was cut"}},
     Entry{"record_too_large", {"records that were too large and were cut"}},
     Entry{"step_border_skipped", {"step borders that did not nest with open ranges: not recorded"}},
-    Entry{"compiled_region", {"torch.compile regions: operators fused inside are out of sight"}},
+    Entry{"compiled_region", {"calls into code of torch.compile: operators fused inside are out of sight"}},
     Entry{"script_function", {"TorchScript calls: the interpreter's own primitives are out of sight"}},
     Entry{"string_table_full", {"names written in full: the table of names was full", true}},
     Entry{"orphan_end", {"ends of ranges whose start was not seen"}},

@@ -126,6 +126,7 @@ ThreadState* enter_thread(CaptureState& capture) noexcept {
   state->depth = state->overflow = state->arena_used = state->open_modules = 0;
   state->charged = SpanRef{};
   state->drives_steps = false;
+  state->compiled_lookup = false;
   state->torch_thread = 0;
   state->capture = &capture;
   state->clock.reset(capture.clock);

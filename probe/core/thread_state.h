@@ -93,6 +93,7 @@ struct ThreadState {
   std::uint32_t arena_used = 0;
   std::uint32_t open_modules = 0;
   bool drives_steps = false;
+  bool compiled_lookup = false;    // the look-up of the compiled code that comes next was counted
   std::uint64_t torch_thread = 0;  // RecordFunction's id of this thread; 0: not noted yet
   std::atomic<bool> in_use{false};
   Frame frames[kMaxFrames];

@@ -77,6 +77,15 @@ inline NameCacheEntry& resolve(CaptureState& capture, ThreadState& state, const 
   return learn(capture, state, fn, name);
 }
 
+// A call into code of torch.compile shows as a look-up in Dynamo's cache, as a range of the region, or as
+// both (2.15: the look-up alone, unless a profiler runs; the first call of a function makes none).
+void note_compiled(CaptureState& capture, ThreadState& state, const char* name) noexcept {
+  const bool lookup = starts_with(name, "TorchDynamo Cache Lookup");
+  if (!lookup && !starts_with(name, "Torch-Compiled Region")) return;
+  if (lookup || !state.compiled_lookup) capture.memory.count(Counter::kCompiledRegions);
+  state.compiled_lookup = lookup;
+}
+
 // Ends that came from other threads, for the range on top of this one's stack.
 __attribute__((noinline)) void reap_orphans(CaptureState& capture, ThreadState& state) noexcept {
   while (capture.orphans.waiting.load(std::memory_order_acquire) != 0) {
@@ -138,8 +147,8 @@ void begin_range(CaptureState& capture, ThreadState& state, const at::RecordFunc
     if (state.drives_steps) capture.steps.optimizer_known = true;
   } else if (starts_with(name, "enumerate(DataLoader)#")) {
     step_work_begins(capture, state, now, false);
-  } else if (starts_with(name, "Torch-Compiled Region")) {
-    capture.memory.count(Counter::kCompiledRegions);
+  } else {
+    note_compiled(capture, state, name);
   }
   Frame* frame = push_frame(state, FrameType::kRange, &fn, now);
   if (frame == nullptr) return;
@@ -175,6 +184,7 @@ __attribute__((noinline)) std::unique_ptr<at::ObserverContext> begin_other(
       frame->scope = static_cast<std::uint8_t>(fn.scope());
     }
   } else {
+    note_compiled(capture, state, name);
     begin_node(capture, state, fn, known,
                fn.scope() == at::RecordScope::BACKWARD_FUNCTION || starts_with(name, "autograd::engine::"),
                now);
