@@ -23,7 +23,7 @@
 namespace tensortap::format {
 
 inline constexpr std::uint64_t kRingMagic = 0x31474E4952545454ULL;  // "TTTRING1"
-inline constexpr std::uint32_t kRingVersion = 3;
+inline constexpr std::uint32_t kRingVersion = 4;
 inline constexpr std::uint64_t kSegmentBytes = 32 * 1024;
 inline constexpr std::uint32_t kRingSegments = 1024;  // segments one ring may hold: 32 MiB in flight
 inline constexpr std::uint32_t kMaxRings =
@@ -61,6 +61,7 @@ enum class Counter : std::uint32_t {
   kGradientNonFinite,    // gradients with an element that is not finite
   kParameterUnnamed,     // parameters of a C++ optimizer whose module was not seen
   kValuesNotRecorded,    // asked-for statistics of tensors whose values could not be read: left out
+  kWaitedForRoom,        // times a thread of the job waited because its ring was full (policy `block`)
   kCount,
 };
 
@@ -162,6 +163,8 @@ inline const char* counter_name(Counter counter) {
       return "parameter_unnamed";
     case Counter::kValuesNotRecorded:
       return "values_not_recorded";
+    case Counter::kWaitedForRoom:
+      return "waited_for_room";
     case Counter::kCount:
       break;
   }

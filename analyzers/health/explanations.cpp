@@ -108,6 +108,8 @@ constexpr std::array kDiagnostics = {
     Entry{"python_hooks_unavailable",
           {"Python hooks could not be placed: modules and optimizers are out of sight"}},
     Entry{"replaced_bytes", {"bytes of names and texts that were not UTF-8: shown as U+FFFD"}},
+    Entry{"waited_for_room",
+          {"waits of the job's threads for room in their rings: their times are longer by them"}},
     Entry{"write_failed", {"writes of the trace that failed: what they held is lost"}},
     Entry{"line_not_written", {"lines that could not be written"}},
     Entry{"ring_malformed", {"rings that were malformed: what followed in them is lost"}},

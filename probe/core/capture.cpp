@@ -253,11 +253,13 @@ bool open_window_at_step(CaptureState& capture, ThreadState& state, std::uint64_
 void stop_at_step(CaptureState& capture, std::uint64_t now_ns) noexcept {
   std::uint64_t none = 0;
   capture.stop_ns.compare_exchange_strong(none, now_ns, std::memory_order_acq_rel);
+  capture.memory.wait_for_room.store(false, std::memory_order_release);
   g_capturing.store(false, std::memory_order_seq_cst);
   g_open_generation.store(0, std::memory_order_seq_cst);
 }
 
 std::uint64_t close_window(CaptureState* capture, std::uint64_t patience_ns, bool* quiet) noexcept {
+  capture->memory.wait_for_room.store(false, std::memory_order_release);  // nobody drains meanwhile
   g_capturing.store(false, std::memory_order_seq_cst);
   g_open_generation.store(0, std::memory_order_seq_cst);
   membarrier(kBarrier);  // fails where nobody counts on it

@@ -3,7 +3,8 @@
 //
 //   if (auto* record = ring.reserve(bytes)) { …fill… ; ring.commit(bytes); }
 //
-// A full ring drops the newest record (counted by cause), never one end of a span: whoever writes a span's
+// A full ring drops the newest record (counted by cause), or its thread waits while somebody drains
+// (SharedMemory::wait_for_room). Never dropped is an end of a span: whoever writes a span's
 // start says `keep_end(+1)`, and as long as ends are owed, the ring keeps a spare segment that only ends may
 // use. A segment holds 819 ends, more than the deepest stack (kMaxFrames).
 #pragma once
@@ -56,6 +57,7 @@ class RingProducer {
   // Before a span's start is written: can its end be promised? False: dropped and counted.
   bool promise_end() noexcept {
     if (spare_ == 0) spare_ = memory_->take_segment();
+    for (std::uint64_t since = 0; spare_ == 0 && wait_a_moment(since);) spare_ = memory_->take_segment();
     if (spare_ != 0) {
       ++owed_ends_;
       measure_room();
@@ -90,6 +92,8 @@ class RingProducer {
   }
 
  private:
+  static constexpr std::uint32_t kSessionsRing = 0;
+
   static std::uint32_t slot(std::uint64_t position) noexcept {
     return static_cast<std::uint32_t>(position / format::kSegmentBytes % format::kRingSegments);
   }
@@ -116,11 +120,20 @@ class RingProducer {
     return spare_ != 0 && header_->segment[slot(next)].load(std::memory_order_acquire) == 0;
   }
 
+  bool find_room(std::uint32_t bytes) noexcept {
+    if (spare_ == 0 && owed_ends_ != 0) spare_ = memory_->take_segment();
+    return fits(bytes) ? ends_fit_behind(bytes) : (spare_ != 0 || owed_ends_ == 0) && next_segment(0);
+  }
+
+  // The session's own thread drains: it can't wait for itself.
+  bool wait_a_moment(std::uint64_t& since_ns) noexcept {
+    return index_ != kSessionsRing && memory_->wait_a_moment(since_ns);
+  }
+
   // The segment's rest does not hold `bytes` and all ends that are owed. False: dropped and counted.
   __attribute__((noinline)) bool make_room(std::uint32_t bytes) noexcept {
-    if (spare_ == 0 && owed_ends_ != 0) spare_ = memory_->take_segment();
-    const bool made =
-        fits(bytes) ? ends_fit_behind(bytes) : (spare_ != 0 || owed_ends_ == 0) && next_segment(0);
+    bool made = find_room(bytes);
+    for (std::uint64_t since = 0; !made && wait_a_moment(since);) made = find_room(bytes);
     measure_room();
     if (made && room_ < bytes) room_ = bytes;  // for commit; the ends have the spare segment
     if (!made) add(header_->dropped[static_cast<std::uint32_t>(format::DropCause::kRingFull)]);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "format/default_paths.h"
@@ -88,10 +89,20 @@ bool connect(Session& session) {
   return session.connection.is_open();
 }
 
+// A full ring may make its thread wait only while what is in it goes somewhere.
+void say_who_waits(Session& session) noexcept {
+  if (session.capture == nullptr || !session.block_when_full) return;
+  SharedMemory& memory = session.capture->memory;
+  const bool drained = session.connection.is_open() && session.phase == Phase::kCapturing &&
+                       !memory.waited_in_vain.load(std::memory_order_relaxed);
+  memory.wait_for_room.store(drained, std::memory_order_release);
+}
+
 void work(Session& session) {
   const std::uint64_t now = monotonic_ns();
   if (session.connection.is_open()) {
     work_connected(session, now);
+    say_who_waits(session);
     session.next_try_ns = 0;
     if (session.connection.is_open()) return;
     session.retry_ns = kFirstRetryNs;
@@ -190,6 +201,13 @@ CaptureOrder first_order(const SessionSettings& settings) {
   return order;
 }
 
+// What a thread does whose ring is full: TENSORTAP_WHEN_FULL is drop (also when nobody understands it) or
+// block.
+bool blocks_when_full() noexcept {
+  const char* value = std::getenv("TENSORTAP_WHEN_FULL");
+  return value != nullptr && std::strcmp(value, "block") == 0;
+}
+
 struct Inherited {
   std::string parent_run;
   bool steps_in_place = false, operators_in_place = false;
@@ -209,6 +227,7 @@ int start(const Observers& observers, const SessionSettings& settings, const Inh
     session->facts = read_process_facts(observers.torch_version, inherited.parent_run);
     if (!settings.launch.empty()) session->facts.launch = settings.launch;
     session->order = first_order(settings);
+    session->block_when_full = blocks_when_full();
     session->wanted =
         session->order.mode != CaptureOrder::Mode::kIdle;  // always-on, too, begins with a collector
     g_session.store(session, std::memory_order_release);

@@ -69,6 +69,7 @@ struct Session {
   std::string error;  // why the last order was not obeyed
 
   // The run. `capture` stays for the next one.
+  bool block_when_full = false;
   CaptureState* capture = nullptr;
   CaptureState* spare = nullptr;
   Drain* drain = nullptr;

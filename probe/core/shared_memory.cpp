@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "probe/core/clock.h"
@@ -58,6 +59,8 @@ void SharedMemory::give_back() noexcept { madvise(base, bytes, MADV_REMOVE); }
 
 void SharedMemory::begin_again() noexcept {
   populated = 0;
+  wait_for_room.store(false, std::memory_order_relaxed);
+  waited_in_vain.store(false, std::memory_order_relaxed);
   header->version = kRingVersion;
   header->ring_count = kMaxRings;
   header->total_bytes = bytes;
@@ -69,6 +72,23 @@ void SharedMemory::begin_again() noexcept {
   header->pid = static_cast<std::uint64_t>(getpid());
   header->clock_zero_ns = monotonic_ns();
   header->magic = kRingMagic;
+}
+
+bool SharedMemory::wait_a_moment(std::uint64_t& since_ns) noexcept {
+  constexpr std::uint64_t kPatienceNs = 5000000000;  // of a collector that takes nothing: the job goes on
+  if (!wait_for_room.load(std::memory_order_acquire)) return false;
+  const std::uint64_t now = monotonic_ns();
+  if (since_ns == 0) {
+    since_ns = now;
+    count(Counter::kWaitedForRoom);
+  } else if (now - since_ns > kPatienceNs) {
+    waited_in_vain.store(true, std::memory_order_relaxed);
+    wait_for_room.store(false, std::memory_order_release);
+    return false;
+  }
+  const timespec pause{0, 100000};
+  nanosleep(&pause, nullptr);
+  return true;
 }
 
 std::uint32_t SharedMemory::take_segment() noexcept {

@@ -20,6 +20,10 @@ struct SharedMemory {
   unsigned char* pool = nullptr;
   std::uint64_t bytes = 0;
   std::uint32_t populated = 0;  // segments below have their pages; the drain's
+  // A full ring's thread waits for room (policy `block`) instead of dropping. Only while somebody drains: set
+  // and taken back by the session, and by a thread that has waited for kPatienceNs in vain.
+  std::atomic<bool> wait_for_room{false};
+  std::atomic<bool> waited_in_vain{false};  // this capture drops from now on
 
   // `pool_bytes` is rounded to whole segments. False: no memfd, or no address space (errno says why).
   bool create(std::uint64_t pool_bytes) noexcept;
@@ -32,6 +36,10 @@ struct SharedMemory {
   // A free segment's index + 1, or 0 when the pool is empty. Lock-free.
   std::uint32_t take_segment() noexcept;
   void give_segment(std::uint32_t index_plus_one) noexcept;
+
+  // Waits for a moment, on a thread of the job whose ring is full since `since_ns` (0: since now; set).
+  // False: it is not to wait, or not any more.
+  bool wait_a_moment(std::uint64_t& since_ns) noexcept;
 
   // The drain's thread, often: gives the next free segments their pages, so that no job thread takes the
   // faults.

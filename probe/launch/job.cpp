@@ -119,6 +119,7 @@ void apply_environment(const JobEnvironment& environment) {
   if (!environment.backends.empty()) ::setenv("TENSORTAP_BACKENDS", environment.backends.c_str(), 1);
   if (environment.gradients) ::setenv("TENSORTAP_GRADIENTS", "1", 1);
   if (!environment.stats.empty()) ::setenv("TENSORTAP_STATS", environment.stats.c_str(), 1);
+  if (!environment.when_full.empty()) ::setenv("TENSORTAP_WHEN_FULL", environment.when_full.c_str(), 1);
   if (!environment.log.empty()) ::setenv("TENSORTAP_LOG", environment.log.c_str(), 1);
 }
 

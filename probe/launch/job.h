@@ -33,6 +33,7 @@ struct JobEnvironment {
   std::string log{};          // TENSORTAP_LOG; "" leaves it as it is
   bool gradients = false;     // TENSORTAP_GRADIENTS; false leaves it as it is
   std::string stats{};        // TENSORTAP_STATS; "" leaves it as it is
+  std::string when_full{};    // TENSORTAP_WHEN_FULL; "" leaves it as it is
 };
 
 // LD_PRELOAD's new value: ours first, so that what other preloaded libraries open passes by us; but behind a

@@ -118,7 +118,8 @@ std::string backend_cache_folder(const std::string& library_folder) {
 
 bool has_backend(const TorchFile& torch, const std::string& library_folder, const std::string& cache_folder) {
   if (list_has_backend(text_of(library_folder + "backends.txt"), torch)) return true;
-  return !cache_folder.empty() && tt_check_backend_cache(cache_folder.c_str(), ::geteuid()) == kTtCacheUsable &&
+  return !cache_folder.empty() &&
+         tt_check_backend_cache(cache_folder.c_str(), ::geteuid()) == kTtCacheUsable &&
          list_has_backend(text_of(cache_folder + "backends.txt"), torch);
 }
 

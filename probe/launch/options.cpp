@@ -100,6 +100,11 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
          "--stats", options.stats,
          "Record statistics of what these modules return: patterns of paths, such as 'encoder.*,head'")
       ->type_name("GLOBS");
+  app.add_option("--when-full", options.when_full,
+                 "What a thread does whose records the collector takes too slowly: drop the newest ones and "
+                 "count them (default), or block until there is room")
+      ->type_name("drop|block")
+      ->check(CLI::IsMember({"drop", "block"}));
   app.add_flag("--quiet", options.quiet, "Say nothing at the end");
   app.add_flag("--exec", options.exec,
                "Become the job instead of waiting for it; nothing is said at the end");

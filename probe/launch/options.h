@@ -24,7 +24,8 @@ struct Options {
   bool state_given = false;  // --state
   std::string capture;       // TENSORTAP_CAPTURE (probe/core/capture_plan.h); "" = as the environment says
   bool gradients = false;
-  std::string stats;  // patterns of module paths; "" = none
+  std::string stats;      // patterns of module paths; "" = none
+  std::string when_full;  // "drop", "block"; "" = as the environment says
   bool quiet = false;
   bool exec = false;
   bool build = true;  // build a backend that is missing (--no-build, TENSORTAP_BUILD_BACKEND=0)

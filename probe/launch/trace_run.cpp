@@ -92,7 +92,8 @@ class Launch {
                     .backends = {},
                     .log = {},
                     .gradients = options_.gradients,
-                    .stats = options_.stats};
+                    .stats = options_.stats,
+                    .when_full = options_.when_full};
     provide_backend();
     if (const auto error = find_or_start_collector()) return fail(*error);
     return options_.exec ? become_job() : watch_job();

@@ -42,6 +42,38 @@ struct RingTest : ::testing::Test {
   }
 };
 
+TEST_F(RingTest, AThreadThatMayWaitLosesNothing) {
+  memory.wait_for_room.store(true);
+  constexpr std::uint64_t kRecords = 100000;  // several times what the pool holds
+  std::thread writer([&] {
+    for (std::uint64_t i = 0; i < kRecords; ++i) put_numbered(ring, i, 60, i);
+    memory.wait_for_room.store(false);
+  });
+  Drain drain(memory);
+  std::string text, all;
+  Cursors cursors;
+  while (memory.wait_for_room.load() || drain.pending_bytes() != 0) {
+    text.clear();
+    if (drain.collect(text, cursors)) drain.release(cursors);
+    all += text;
+  }
+  writer.join();
+  EXPECT_EQ(numbers_in(all).size(), kRecords);
+  EXPECT_EQ(ring.header()->dropped[0].load(), 0u);
+  EXPECT_GT(memory.header->counters[static_cast<std::size_t>(format::Counter::kWaitedForRoom)].load(), 0u);
+}
+
+TEST_F(RingTest, NobodyWaitsForADrainThatIsNotThereAndTheSessionNeverForItself) {
+  RingProducer own;
+  own.attach(&memory, 0);
+  memory.wait_for_room.store(true);
+  for (std::uint64_t i = 0; i < 100000; ++i) put_numbered(own, i, 60, i);
+  EXPECT_GT(own.header()->dropped[0].load(), 0u);
+  memory.wait_for_room.store(false);
+  for (std::uint64_t i = 0; i < 100000; ++i) put_numbered(ring, i, 60, i);
+  EXPECT_GT(ring.header()->dropped[0].load(), 0u);
+}
+
 TEST_F(RingTest, RecordsOfAllSizesComeBackWholeAndInOrder) {
   Drain drain(memory);
   std::mt19937 random(7);
