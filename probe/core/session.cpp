@@ -42,7 +42,17 @@ void repatch(Session& session, std::uint64_t now) noexcept {
   session.observers.repatch();
 }
 
+// A full ring may make its thread wait only while what is in it goes somewhere.
+void say_who_waits(Session& session) noexcept {
+  if (session.capture == nullptr || !session.block_when_full) return;
+  SharedMemory& memory = session.capture->memory;
+  const bool drained = session.connection.is_open() && session.phase == Phase::kCapturing &&
+                       !memory.waited_in_vain.load(std::memory_order_relaxed);
+  memory.wait_for_room.store(drained, std::memory_order_release);
+}
+
 void send_lines(Session& session, std::uint64_t now) {
+  say_who_waits(session);  // before the first lines go out: that may take as long as the collector likes
   session.capture->memory.populate_ahead();
   const std::uint64_t pending = session.drain->pending_bytes();
   if (pending == 0) {
@@ -87,15 +97,6 @@ bool connect(Session& session) {
   std::string why_not;
   obey(session, session.order, why_not);
   return session.connection.is_open();
-}
-
-// A full ring may make its thread wait only while what is in it goes somewhere.
-void say_who_waits(Session& session) noexcept {
-  if (session.capture == nullptr || !session.block_when_full) return;
-  SharedMemory& memory = session.capture->memory;
-  const bool drained = session.connection.is_open() && session.phase == Phase::kCapturing &&
-                       !memory.waited_in_vain.load(std::memory_order_relaxed);
-  memory.wait_for_room.store(drained, std::memory_order_release);
 }
 
 void work(Session& session) {
