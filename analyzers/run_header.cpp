@@ -24,7 +24,8 @@ void add_meta(const format::Meta& meta, boost::json::object& out) {
   out["device"] = meta.device;
   out["timing_mode"] = meta.timing_mode == format::TimingMode::kHost ? "host" : "device_synchronized";
   copy_members(parse_object(meta.ext), out,
-               {"producer", "torch", "pid", "exe", "command", "rank", "world_size", "parent_run"});
+               {"producer", "torch", "pid", "exe", "command", "rank", "world_size", "rank_source", "backend",
+                "parent_run"});
 }
 
 }  // namespace

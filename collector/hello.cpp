@@ -47,8 +47,7 @@ format::Result<Hello> parse_hello(std::string_view line, const Peer& peer) {
   info.parent_run = string_field(*object, "parent_run");
   info.launch = string_field(*object, "launch");
   if (info.launch.size() > kMaxTokenBytes) return Error{ErrorCode::kMalformed, "hello.launch is too long"};
-  info.rank = signed_field(*object, "rank");
-  info.world_size = signed_field(*object, "world_size");
+  take_rank(*object, info);
   return hello;
 }
 

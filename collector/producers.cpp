@@ -46,8 +46,7 @@ std::string producer_line(const Producer& producer) {
   for (const std::string& word : who.command) command.emplace_back(word);
   object["command"] = std::move(command);
   put(object, "torch", who.torch);
-  put(object, "rank", who.rank);
-  put(object, "world_size", who.world_size);
+  for (auto& [key, value] : rank_json(who)) object[key] = value;
   put(object, "launch", who.launch);
   put(object, "parent_run", who.parent_run);
   put(object, "run", producer.run);

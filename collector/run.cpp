@@ -136,7 +136,17 @@ void Run::commit(std::string_view lines, const std::vector<Cursor>& cursors) {
 }
 
 void Run::note(std::string_view line) {
-  if (!notes_.take(line)) count("note_refused");
+  if (!notes_.take(line)) return count("note_refused");
+  const RunInfo& place = notes_.place();
+  if (!place.rank || (place.rank == info_.rank && place.rank_source == info_.rank_source &&
+                      place.world_size == info_.world_size && place.backend == info_.backend)) {
+    return;
+  }
+  take_rank(rank_json(place), info_);
+  // The note will not come again once it is acknowledged.
+  if (Status status = write_run_json(info_); !status) {
+    spdlog::error("run {}: {}", info_.run, status.error().to_string());
+  }
 }
 
 void Run::write_notes() {

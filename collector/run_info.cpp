@@ -22,6 +22,7 @@ namespace json = boost::json;
 
 namespace {
 
+constexpr std::size_t kMaxRankWord = 64;
 constexpr std::size_t kMaxRunJsonBytes = 8 * 1024 * 1024;
 
 Error io_error(const std::string& what, const std::string& path) {
@@ -92,6 +93,25 @@ json::object counts_json(const Counts& counts) {
   return object;
 }
 
+bool take_rank(const json::object& object, RunInfo& info) {
+  const auto rank = signed_field(object, "rank");
+  info.world_size = signed_field(object, "world_size");
+  if (!rank) return false;
+  info.rank = rank;
+  info.rank_source = string_field(object, "rank_source").substr(0, kMaxRankWord);
+  info.backend = string_field(object, "backend").substr(0, kMaxRankWord);
+  return true;
+}
+
+json::object rank_json(const RunInfo& info) {
+  json::object object;
+  if (info.rank) object["rank"] = *info.rank;
+  if (info.world_size) object["world_size"] = *info.world_size;
+  put(object, "rank_source", info.rank_source);
+  put(object, "backend", info.backend);
+  return object;
+}
+
 json::object ledger_json(const Ledger& ledger) {
   json::object object{{"offered", ledger.offered}, {"stored", ledger.stored}};
   object["dropped"] = counts_json(ledger.dropped);
@@ -113,8 +133,7 @@ json::object run_json(const RunInfo& info) {
   put(object, "torch", info.torch);
   put(object, "parent_run", info.parent_run);
   put(object, "launch", info.launch);
-  if (info.rank) object["rank"] = *info.rank;
-  if (info.world_size) object["world_size"] = *info.world_size;
+  for (auto& [key, value] : rank_json(info)) object[key] = value;
   if (info.memfd_bytes != 0) object["memfd_bytes"] = info.memfd_bytes;
   object["started"] = info.started;
   put(object, "ended", info.ended);
@@ -153,8 +172,7 @@ format::Result<RunInfo> parse_run_json(std::string_view text) {
   info.torch = string_field(object, "torch");
   info.parent_run = string_field(object, "parent_run");
   info.launch = string_field(object, "launch");
-  info.rank = signed_field(object, "rank");
-  info.world_size = signed_field(object, "world_size");
+  take_rank(object, info);
   info.memfd_bytes = unsigned_field(object, "memfd_bytes").value_or(0);
   info.started = string_field(object, "started");
   info.ended = string_field(object, "ended");

@@ -49,12 +49,17 @@ struct RunInfo {
   std::string parent_run;
   std::string launch;
   std::optional<std::int64_t> rank, world_size;
+  std::string rank_source;  // "environment", "process_group"
+  std::string backend;      // of the process group
   std::uint64_t memfd_bytes = 0;
   std::string started, ended;  // UTC
   Ledger ledger;
   Counts diagnostics;
 };
 
+// rank, world_size, rank_source and backend, where `object` has a rank that can be one. False: it has none.
+bool take_rank(const boost::json::object& object, RunInfo& info);
+boost::json::object rank_json(const RunInfo& info);
 boost::json::object ledger_json(const Ledger& ledger);
 Ledger parse_ledger(const boost::json::object& object);
 boost::json::object counts_json(const Counts& counts);

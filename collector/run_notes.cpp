@@ -1,6 +1,7 @@
 #include "collector/run_notes.h"
 
 #include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 #include <utility>
 
 #include "collector/json_fields.h"
@@ -76,8 +77,18 @@ bool RunNotes::take(std::string_view line) {
       taken = true;
     }
   }
+  if (const json::object* place = find_object(*note, "process_group")) {
+    taken = take_rank(*place, place_) || taken;
+  }
   pending_ = pending_ || taken;
   return taken;
+}
+
+std::string RunNotes::with_place(const std::string& ext) const {
+  json::object object;
+  if (auto parsed = parse_object(ext)) object = std::move(*parsed);
+  for (const auto& [key, value] : rank_json(place_)) object[key] = value;
+  return json::serialize(object);
 }
 
 format::Result<std::string> RunNotes::merged(std::string_view meta_line) {
@@ -85,6 +96,7 @@ format::Result<std::string> RunNotes::merged(std::string_view meta_line) {
   return changed_meta_line(meta_line, [this](format::Meta& meta) {
     for (const auto& [key, value] : tags_) meta.tags[key] = value;
     if (identity_) meta.comparison_identity = identity_;
+    if (place_.rank) meta.ext = with_place(meta.ext);
   });
 }
 

@@ -1,5 +1,6 @@
-// What a job says of its run as a whole (`note` lines, proto/session.md): tags and the comparison identity.
-// The run's meta line is written before the job can say it, so it is merged into that line when it comes.
+// What a job says of its run as a whole (`note` lines, proto/session.md): tags and the comparison identity;
+// and what its probe finds out late: its place in the process group. The run's meta line is written before
+// the job can say it, so it is merged into that line when it comes.
 //
 //   RunNotes notes;
 //   if (!notes.take(line)) …;                                // not understood, or more than a run may say
@@ -14,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "collector/run_info.h"
 #include "format/event.h"
 #include "format/result.h"
 
@@ -26,14 +28,18 @@ class RunNotes {
 
   // Has something been taken that merged() was not asked for yet?
   bool pending() const { return pending_; }
+  // The place in the process group that was taken last; rank is empty when there was none.
+  const RunInfo& place() const { return place_; }
   format::Result<std::string> merged(std::string_view meta_line);
 
  private:
+  std::string with_place(const std::string& ext) const;
   bool take_tag(const std::string& key, const std::string& value);
 
   std::map<std::string, std::string> tags_;
   std::size_t tag_bytes_ = 0;
   std::optional<format::ComparisonIdentity> identity_;
+  RunInfo place_;  // rank, world_size, rank_source, backend
   bool pending_ = false;
 };
 

@@ -15,7 +15,12 @@ using format::Cursor;
 
 void Session::producer_line(LineKind kind, std::string_view line, Replies& replies) {
   if (kind == LineKind::kBatch && role_ == Role::kProbe) return take_batch(line, replies);
-  if (kind == LineKind::kNote && role_ == Role::kProbe) return run_->note(line);
+  if (kind == LineKind::kNote && role_ == Role::kProbe) {
+    run_->note(line);
+    // A process is found by its rank also where that came late.
+    if (take_rank(rank_json(run_->info()), producer_.who)) news_ = true;
+    return;
+  }
   if (kind == LineKind::kMeta && !terminal_held_) return take_meta(line, replies);
   const bool record = kind == LineKind::kRecord || kind == LineKind::kTerminal;
   if (!record && kind != LineKind::kMeta) return run_->drop_line("bad_line");

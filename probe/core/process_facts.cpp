@@ -12,6 +12,7 @@
 
 #include "format/line_writer.h"
 #include "format/ring_layout.h"
+#include "probe/core/process_group.h"
 
 namespace tensortap::probe {
 
@@ -151,11 +152,34 @@ ProcessFacts read_process_facts(const char* torch_version, const std::string& pa
   if (const char* launch = std::getenv("TENSORTAP_LAUNCH")) facts.launch = launch;
   facts.rank = number_from_environment("RANK");
   facts.world_size = number_from_environment("WORLD_SIZE");
+  if (facts.rank >= 0) facts.rank_source = "environment";
   facts.torch_version = torch_version;
+  adopt_process_group(facts);
   return facts;
 }
 
+bool adopt_process_group(ProcessFacts& facts) {
+  const ProcessGroup group = process_group();
+  if (group.rank < 0) return false;
+  if (facts.rank_source == "process_group" && facts.rank == group.rank &&
+      facts.world_size == group.world_size && facts.backend == group.backend) {
+    return false;
+  }
+  facts.rank = group.rank;
+  facts.world_size = group.world_size;
+  facts.rank_source = "process_group";
+  facts.backend = group.backend;
+  return true;
+}
+
 namespace {
+
+void append_rank(std::string& out, const ProcessFacts& facts) {
+  if (facts.rank >= 0) member(out, "rank", static_cast<std::uint64_t>(facts.rank));
+  if (facts.world_size >= 0) member(out, "world_size", static_cast<std::uint64_t>(facts.world_size));
+  if (!facts.rank_source.empty()) member(out, "rank_source", facts.rank_source);
+  if (!facts.backend.empty()) member(out, "backend", facts.backend);
+}
 
 void append_identity(std::string& line, const ProcessFacts& facts) {
   member(line, "pid", facts.pid);
@@ -165,8 +189,7 @@ void append_identity(std::string& line, const ProcessFacts& facts) {
   member(line, "torch", facts.torch_version);
   if (!facts.parent_run.empty()) member(line, "parent_run", facts.parent_run);
   if (!facts.launch.empty()) member(line, "launch", facts.launch);
-  if (facts.rank >= 0) member(line, "rank", static_cast<std::uint64_t>(facts.rank));
-  if (facts.world_size >= 0) member(line, "world_size", static_cast<std::uint64_t>(facts.world_size));
+  append_rank(line, facts);
   line += "}\n";
 }
 
@@ -207,8 +230,7 @@ std::string meta_line(const ProcessFacts& facts) {
   member(ext, "exe", facts.exe);
   append_command(ext, facts.command);
   member(ext, "torch", facts.torch_version);
-  if (facts.rank >= 0) member(ext, "rank", static_cast<std::uint64_t>(facts.rank));
-  if (facts.world_size >= 0) member(ext, "world_size", static_cast<std::uint64_t>(facts.world_size));
+  append_rank(ext, facts);
   if (!facts.parent_run.empty()) member(ext, "parent_run", facts.parent_run);
   member(ext, "disorder_ns", std::uint64_t{20000000});
   ext += '}';
@@ -216,6 +238,13 @@ std::string meta_line(const ProcessFacts& facts) {
   std::string line;
   format::LineWriter(line).write(meta);
   return line;
+}
+
+std::string rank_note_line(const ProcessFacts& facts) {
+  std::string members;
+  append_rank(members, facts);
+  if (!members.empty()) members.erase(0, 1);  // its comma
+  return "{\"kind\":\"note\",\"process_group\":{" + members + "}}\n";
 }
 
 std::string root_line(const ProcessFacts& facts) {

@@ -8,6 +8,7 @@
 #include "probe/core/capture.h"
 #include "probe/core/line_record.h"
 #include "probe/core/notes.h"
+#include "probe/core/process_group.h"
 #include "probe/core/session_state.h"
 
 namespace tensortap::probe {
@@ -183,6 +184,22 @@ bool announce_run(Session& session) {
   return true;
 }
 
+void follow_process_group(Session& session) {
+  const std::uint32_t version = group_version();
+  if (version == session.group_seen) return;
+  session.group_seen = version;
+  if (!adopt_process_group(session.facts)) return;
+  if (!session.announced) {
+    session.reported = false;
+  } else if (!session.finished) {
+    // Not after the end of a window that a step has closed: ring 0 goes on there.
+    const std::uint64_t stopped = session.capture->stop_ns.load(std::memory_order_acquire);
+    const std::uint64_t now =
+        stopped != 0 ? std::max(stopped, session.sampled_at_ns) : session.capture->now();
+    put_line(session, rank_note_line(session.facts), now);
+  }
+}
+
 void open_run_now(Session& session) {
   put_in_place(session, true);
   open_at_once(session);
@@ -228,7 +245,8 @@ void follow_plan(Session& session, std::uint64_t now) {
 void close_run(Session& session, const int* exit_status) {
   if (session.capture == nullptr || session.finished || !session.announced) return;
   CaptureState& capture = *session.capture;
-  if (!window_is_open()) {  // the step that was waited for never came
+  follow_process_group(session);  // of a job that ends before this thread looked again
+  if (!window_is_open()) {        // the step that was waited for never came
     open_at_once(session);
     capture.memory.count(Counter::kWindowNeverReached);
   }

@@ -14,6 +14,7 @@
 #include "format/default_paths.h"
 #include "probe/core/capture.h"
 #include "probe/core/op_counts.h"
+#include "probe/core/process_group.h"
 #include "probe/core/session_state.h"
 
 namespace tensortap::probe {
@@ -70,6 +71,7 @@ void work_connected(Session& session, std::uint64_t now) {
   if (!session.connection.receive(0) || !hear(session)) return;
   const Phase before = session.phase;
   follow_plan(session, now);
+  follow_process_group(session);
   if (!session.announced && !session.reported && session.connection.is_open()) {
     session.reported = session.connection.send(idle_hello_line(session.facts, state_name(session)), -1,
                                                is_exiting, &session);
@@ -220,6 +222,7 @@ int start(const Observers& observers, const SessionSettings& settings, const Inh
     session->observers = observers;
     session->settings = settings;
     session->late = session->after_start = settings.attached;
+    if (settings.attached) group_may_be_older();
     session->parent_run = inherited.parent_run;
     session->steps_in_place = inherited.steps_in_place;
     session->operators_in_place = inherited.operators_in_place;
@@ -263,6 +266,7 @@ void after_fork_in_child() {
   const bool captured = g_capturing.load(std::memory_order_relaxed) && window_is_open();
   leave_parent();
   counts_leave_parent();
+  group_after_fork();
   // Most children never run an operator (subprocesses about to exec): they get no session of their own.
   if (captured) g_open_after_fork.store(open_in_child, std::memory_order_release);
 }

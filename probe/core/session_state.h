@@ -82,6 +82,7 @@ struct Session {
   std::uint64_t last_flush_ns = 0, last_sample_ns = 0, last_busy_ns = 0, last_repatch_ns = 0,
                 last_state_ns = 0;
   std::uint64_t closing_ns = 0;
+  std::uint32_t group_seen = 0;     // process_group.h: the version that `facts` have
   std::uint64_t sampled_at_ns = 0;  // the last memory sample, in the capture's time
   std::uint64_t memory_limit = 0;
   std::string text;
@@ -97,6 +98,9 @@ const char* state_name(const Session& session) noexcept;
 bool prepare_run(Session& session);
 // Names the run to the collector and hands the memory over.
 bool announce_run(Session& session);
+// The job has made its process group, or it was found: told in the run that is open, else with the next
+// hello.
+void follow_process_group(Session& session);
 void open_run_now(Session& session);
 // The job is following its steps: has one of them opened the window, or closed it, or is it time for either?
 void follow_plan(Session& session, std::uint64_t now);

@@ -17,6 +17,7 @@
 #include "probe/python/interpreter.h"
 #include "probe/python/module_call.h"
 #include "probe/python/module_calls.h"
+#include "probe/python/process_group.h"
 #include "probe/python/python_hooks.h"
 #include "probe/python/python_tensor.h"
 
@@ -204,6 +205,7 @@ Outcome look_once(Goal wanted) {
   // A collection of garbage would run the job's finalizers on this thread.
   const bool collecting = py.GcDisable && py.GcEnable && py.GcDisable() == 1;
   const Outcome outcome = wanted == Goal::kIn ? try_install() : try_remove();
+  if (outcome == Outcome::kDone) python_look_up_group();
   if (collecting) py.GcEnable();
   py.GilRelease(state);
   return outcome;

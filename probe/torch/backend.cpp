@@ -9,6 +9,7 @@
 #include "probe/core/session.h"
 #include "probe/python/python_hooks.h"
 #include "probe/torch/counter.h"
+#include "probe/torch/group_slots.h"
 #include "probe/torch/memory_slots.h"
 #include "probe/torch/nn_slots.h"
 #include "probe/torch/observer.h"
@@ -45,6 +46,7 @@ void remove() noexcept {
 void repatch() noexcept {
   memory_slots_repatch();
   nn_slots_repatch();
+  group_slots_repatch();
 }
 
 void started() noexcept { python_hooks_start(); }
@@ -66,6 +68,7 @@ int start(const TensortapStart* how) {
     const SessionSettings settings = {or_empty(how->socket), or_empty(how->launch), or_empty(how->capture),
                                       how->attached != 0};
     nn_slots_prepare();
+    group_slots_install();
     return session_start(observers, settings);
   } catch (...) {
     return ENOMEM;

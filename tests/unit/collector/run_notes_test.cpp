@@ -79,6 +79,24 @@ TEST(RunNotes, WhatSaysNothingOrTooMuchIsRefused) {
   EXPECT_EQ(merged(notes).at("tags").as_object().size(), 3u);
 }
 
+const std::string kPlace =
+    R"({"kind":"note","process_group":{"rank":1,"world_size":2,"rank_source":"process_group","backend":"gloo"}})";
+
+TEST(RunNotes, APlaceInTheProcessGroupStandsInExtBesideWhatIsThere) {
+  RunNotes notes;
+  EXPECT_FALSE(notes.place().rank);
+  EXPECT_FALSE(notes.take(R"({"kind":"note","process_group":{"world_size":2}})"));
+  EXPECT_FALSE(notes.take(R"({"kind":"note","process_group":[1,2]})"));
+  EXPECT_TRUE(notes.take(kPlace));
+  EXPECT_EQ(notes.place().rank, 1);
+  const json::object ext = merged(notes).at("ext").as_object();
+  EXPECT_EQ(ext.at("producer"), "test");
+  EXPECT_EQ(ext.at("rank"), 1);
+  EXPECT_EQ(ext.at("world_size"), 2);
+  EXPECT_EQ(ext.at("rank_source"), "process_group");
+  EXPECT_EQ(ext.at("backend"), "gloo");
+}
+
 // The way through a session: from the line to the file.
 class NotesOfARun : public ::testing::Test {
  protected:
@@ -140,6 +158,24 @@ TEST_F(NotesOfARun, AreFoundInADeadProducersRings) {
   const json::object meta = stored_meta();
   EXPECT_EQ(meta.at("tags"), (json::value{{"late", "word"}}));
   EXPECT_EQ(meta.at("comparison_identity").at("model_id"), "m");
+}
+
+TEST_F(NotesOfARun, TellWhichRankTheProcessTurnedOutToBe) {
+  connect();
+  EXPECT_FALSE(session_->take_news()->who.rank);
+  feed(batch({meta_, kPlace, kRoot}, 1));
+  const auto producer = session_->take_news();
+  ASSERT_TRUE(producer);
+  EXPECT_EQ(producer->who.rank, 1);
+  EXPECT_EQ(producer->who.world_size, 2);
+  EXPECT_EQ(stored_meta().at("ext").at("backend"), "gloo");
+  // It does not come again when this daemon ends here.
+  const auto stored = read_run_json(only_run(*store_).folder);
+  ASSERT_TRUE(stored.ok());
+  EXPECT_EQ(stored->rank, 1);
+  EXPECT_EQ(stored->rank_source, "process_group");
+  feed(batch({kRootEnd, kTerminal}, 2));
+  EXPECT_EQ(only_run(*store_).rank, 1);
 }
 
 TEST_F(NotesOfARun, ThatAreRefusedAreCounted) {
