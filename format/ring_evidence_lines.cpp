@@ -3,6 +3,7 @@
 #include <iterator>
 #include <optional>
 
+#include "format/module_nodes.h"
 #include "format/ring_lines.h"
 #include "format/ring_lines_parts.h"
 #include "format/text.h"
@@ -71,6 +72,10 @@ bool RecordRenderer::append_tensor(Values& rest, const TensorRecord& record, con
   ext.number("time_ns", record.header.time_ns);
   if (record.storage != 0) ext.text("storage", keep_id('m', record.storage));
   if (!append_ext_members(rest, record.ext_members)) return false;
+  NodeBytes facts{rest.at, rest.end};
+  if (record.header.flags & kTensorModuleFacts &&
+      !append_module_facts(ext.members(), facts, replaced_in_ext_))
+    return false;
 
   parent_.clear();
   append_span_id(parent_, record.span.ring, record.span.number);

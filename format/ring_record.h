@@ -16,7 +16,8 @@
 //
 // The records of evidence (kTensor, kTensorStats, kGradient) have behind their inline texts, aligned to 8:
 // i64 dims[ndim] where there is a shape, then `ext_members` pairs of values, a kString that names a member of
-// the line's `ext` and its value (a scalar, a text or a list of scalars; no tensors).
+// the line's `ext` and its value (a scalar, a text or a list of scalars; no tensors). Then, of a kTensor whose
+// header has kTensorModuleFacts, the facts of the module that holds it (module_nodes.h).
 #pragma once
 
 #include <cstdint>
@@ -184,6 +185,9 @@ struct DeviceMemoryRecord {
 };
 
 enum class CategoryCode : std::uint8_t { kParameter, kActivation, kGradient, kOptimizer, kOther };
+
+// TensorRecord::header.flags.
+inline constexpr std::uint16_t kTensorModuleFacts = 1;
 
 // A tensor that somebody named, or that is no operator's output: a parameter, a labelled tensor.
 struct TensorRecord {

@@ -435,14 +435,14 @@ bool read_tensor(const void* impl, TensorFacts& facts) noexcept {
   return callback && g_tensor_facts != nullptr && g_tensor_facts(callback.capture(), impl, facts);
 }
 
-void note_module_tensor(std::uint64_t module, std::string_view label, const void* impl,
-                        bool is_buffer) noexcept {
+void note_module_tensor(std::uint64_t module, std::string_view label, const void* impl, bool is_buffer,
+                        FactBytes module_facts) noexcept {
   Callback callback;
   TensorFacts facts;
   if (!callback || g_tensor_facts == nullptr || !g_tensor_facts(callback.capture(), impl, facts)) return;
   write_tensor(callback.capture(), callback.state(), label, facts,
                is_buffer ? CategoryCode::kOther : CategoryCode::kParameter,
-               is_buffer ? "buffer" : "parameter", module);
+               is_buffer ? "buffer" : "parameter", module, module_facts);
 }
 
 bool inside_module() noexcept {

@@ -68,10 +68,17 @@ std::string_view interned_text(format::StrRef ref) noexcept;
 // A number for a module object, unique in this process.
 std::uint64_t next_module_number() noexcept;
 
+// The encoded facts of a module (format/module_nodes.h), at most kNodeBytes; read during the call only.
+struct FactBytes {
+  const unsigned char* at = nullptr;
+  std::uint32_t size = 0;  // 0: none; a multiple of 8
+};
+
 // A parameter or buffer of module object `module`, by its full name; charged to the span that is open on this
-// thread. `impl`: its TensorImpl, alive during the call.
-void note_module_tensor(std::uint64_t module, std::string_view label, const void* impl,
-                        bool is_buffer) noexcept;
+// thread. `impl`: its TensorImpl, alive during the call. `facts`: of the module, with its first tensor, when
+// no call has told them.
+void note_module_tensor(std::uint64_t module, std::string_view label, const void* impl, bool is_buffer,
+                        FactBytes facts = {}) noexcept;
 
 // A module's forward begins and ends on this thread. Outermost calls get step=forward and drive the steps.
 void module_enter(const ModuleCall& call) noexcept;

@@ -59,20 +59,22 @@ unsigned char* put_number_value(unsigned char* at, std::uint64_t number) noexcep
 }
 
 // Puts the record and what stands behind it into the ring: as members of ext the source, and the module's
-// number when that is not 0.
+// number when that is not 0; then its facts.
 template <class Record, std::size_t kTexts>
 bool put(ThreadState& state, std::uint64_t now_ns, RecordType type, Record& record,
          const PlacedText* const (&texts)[kTexts], Dims dims, std::string_view source,
-         std::uint64_t module = 0) noexcept {
+         std::uint64_t module = 0, FactBytes facts = {}) noexcept {
   if (!window_is_open()) return false;
   std::uint32_t inlined = 0;
   for (const PlacedText* text : texts) inlined += text->inline_bytes();
   const auto front = static_cast<std::uint32_t>(round_up_8(sizeof record + inlined));
   std::uint32_t bytes = front + 8 * dims.count + member_bytes(kSourceName, source);
   if (module != 0) bytes += member_bytes(kModuleName, {}) + static_cast<std::uint32_t>(sizeof module);
+  bytes += facts.size;
   unsigned char* room = state.ring.reserve(bytes);
   if (room == nullptr) return false;
-  record.header = {bytes, type, 0, state.in_order(now_ns)};
+  const std::uint16_t flags = facts.size != 0 ? kTensorModuleFacts : 0;
+  record.header = {bytes, type, flags, state.in_order(now_ns)};
   record.span = state.nearest_stored(state.depth);
   record.thread = state.thread;
   record.ext_members = module != 0 ? 2 : 1;
@@ -89,7 +91,8 @@ bool put(ThreadState& state, std::uint64_t now_ns, RecordType type, Record& reco
   at = room + front;
   if (dims.count != 0) std::memcpy(at, dims.at, 8 * std::size_t{dims.count});
   at = put_string_value(put_string_value(at + 8 * std::size_t{dims.count}, kSourceName), source);
-  if (module != 0) put_number_value(put_string_value(at, kModuleName), module);
+  if (module != 0) at = put_number_value(put_string_value(at, kModuleName), module);
+  if (facts.size != 0) std::memcpy(at, facts.at, facts.size);
   state.ring.commit(bytes);
   return true;
 }
@@ -113,7 +116,7 @@ bool is_reduction(double value) noexcept { return !(value < 0); }  // not finite
 
 bool write_tensor(CaptureState& capture, ThreadState& state, std::string_view label,
                   const TensorFacts& tensor, CategoryCode category, std::string_view source,
-                  std::uint64_t module) noexcept {
+                  std::uint64_t module, FactBytes facts) noexcept {
   if (is_blank(label) || tensor.flags & kTensorUndefined) return false;
   const bool sized = (tensor.flags & kTensorNoSizes) == 0;
   if (sized && tensor.ndim > kMaxEvidenceDims) return false;
@@ -129,7 +132,7 @@ bool write_tensor(CaptureState& capture, ThreadState& state, std::string_view la
   record.flags = tensor.flags;
   record.category = category;
   return put(state, state.now(), RecordType::kTensor, record, {&name}, {tensor.dims, record.ndim}, source,
-             module);
+             module, facts);
 }
 
 bool write_tensor_stats(CaptureState& capture, ThreadState& state, std::string_view label,

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "format/ring_record.h"
+#include "probe/core/capture.h"
 #include "probe/core/capture_state.h"
 #include "probe/core/tensor_values.h"
 #include "probe/core/values.h"
@@ -22,9 +23,10 @@ inline constexpr std::uint32_t kMaxEvidenceDims = 64;
 
 // A label for a tensor. `tensor.dims` must be there, unless its flags say kTensorNoSizes. `module`: the
 // number of the module object that it is a parameter or buffer of, 0 for none.
+// `facts`: of that module (format/module_nodes.h), for one that is not being called.
 bool write_tensor(CaptureState& capture, ThreadState& state, std::string_view label,
                   const TensorFacts& tensor, format::CategoryCode category, std::string_view source,
-                  std::uint64_t module = 0) noexcept;
+                  std::uint64_t module = 0, FactBytes facts = {}) noexcept;
 
 // `tensor`: shape, dtype, device; id 0 when it is nobody's tensor.
 bool write_tensor_stats(CaptureState& capture, ThreadState& state, std::string_view label,

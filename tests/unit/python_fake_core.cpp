@@ -75,7 +75,7 @@ void module_leave(const void* module, const ModuleResult&) noexcept {
 
 bool (*g_function_mode_active)() noexcept = nullptr;
 bool read_tensor(const void*, TensorFacts&) noexcept { return false; }
-void note_module_tensor(std::uint64_t, std::string_view, const void*, bool) noexcept {}
+void note_module_tensor(std::uint64_t, std::string_view, const void*, bool, FactBytes) noexcept {}
 std::uint64_t next_module_number() noexcept { return 1; }
 bool stats_configured() noexcept { return false; }
 bool stats_wanted(const char*) noexcept { return false; }

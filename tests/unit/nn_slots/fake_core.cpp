@@ -80,7 +80,7 @@ void module_leave(const void* module, const ModuleResult&) noexcept {
 bool inside_module() noexcept { return false; }
 std::uint64_t next_module_number() noexcept { return 1; }
 bool read_tensor(const void*, TensorFacts&) noexcept { return false; }
-void note_module_tensor(std::uint64_t, std::string_view, const void*, bool) noexcept {}
+void note_module_tensor(std::uint64_t, std::string_view, const void*, bool, FactBytes) noexcept {}
 void note_gradient(std::string_view, std::string_view, const void*) noexcept {}
 std::string_view interned_text(format::StrRef) noexcept { return {}; }
 bool gradients_due(GradientMoment, std::uint64_t*) noexcept { return false; }
