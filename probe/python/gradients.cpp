@@ -137,12 +137,13 @@ void note_all(std::uint64_t step) {
 
 }  // namespace
 
-void python_note_gradients(std::uint64_t step) {
-  if (!py.GilThisThread || !interpreter_usable() || !py.GilThisThread()) return;
+bool python_note_gradients(std::uint64_t step) {
+  if (!py.GilThisThread || !interpreter_usable() || !py.GilThisThread()) return false;
   const bool held = py.GilCheck();
   const int state = held ? 0 : py.GilEnsure();
   if (!py.ErrOccurred()) note_all(step);
   if (!held) py.GilRelease(state);
+  return true;
 }
 
 }  // namespace tensortap::probe

@@ -7,7 +7,7 @@
 namespace tensortap::probe {
 
 // On a thread that runs Python, with or without the GIL (it is taken for the while); not inside a Callback.
-// Does nothing in a process without Python. Not noexcept: see python_current_optimizer.
-void python_note_gradients(std::uint64_t step);
+// False: there is no Python, or this thread is none of its. Not noexcept: see python_current_optimizer.
+bool python_note_gradients(std::uint64_t step);
 
 }  // namespace tensortap::probe

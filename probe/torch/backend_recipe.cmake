@@ -8,7 +8,7 @@ include(${CMAKE_SOURCE_DIR}/probe/python/sources.cmake)
 
 # The slow ones first: they include torch/torch.h, and take 25 s each.
 set(TENSORTAP_BACKEND_SOURCES
-  nn_slots.cpp module_tree.cpp module_calls.cpp observer.cpp operator_values.cpp memory_slots.cpp module_settings.cpp module_tensors.cpp
+  nn_slots.cpp module_tree.cpp module_calls.cpp tensor_lists.cpp job_memory.cpp observer.cpp operator_values.cpp memory_slots.cpp module_settings.cpp module_tensors.cpp
   optimizer_gradients.cpp tensor_access.cpp tensor_reader.cpp counter.cpp group_slots.cpp backend.cpp slots.cpp elf_object.cpp self_memory.cpp)
 list(TRANSFORM TENSORTAP_BACKEND_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(APPEND TENSORTAP_BACKEND_SOURCES

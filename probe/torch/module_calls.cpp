@@ -24,6 +24,7 @@ struct Entry {
   std::atomic<format::StrRef> root_name{0};
   std::atomic<std::uint32_t> calls{0};
   std::atomic<std::uint32_t> described{0};  // generation of the session that was told of it
+  std::atomic<std::uint32_t> reported{0};   // likewise, of its parameters and buffers
   std::atomic<std::uint64_t> number{0};     // of the module object; 0: not given yet
   std::atomic<bool> alone{false};
 };
@@ -32,8 +33,9 @@ constexpr std::size_t kEntries = 1 << 14;
 constexpr std::size_t kProbes = 32;
 
 struct State {
-  std::mutex mutex;  // of `tree` and of writing entries
+  std::mutex mutex;  // of `tree`, `lists` and of writing entries
   ModuleTree tree;
+  TensorLists lists;
   std::uint32_t tree_version = 0;  // `version` at the last refresh
   bool (*is_seen)(const char*) = nullptr;
 };
@@ -157,6 +159,7 @@ void module_constructed(const torch::nn::Module* module) noexcept {
   if (Entry* entry = entry_of(address)) {
     entry->calls.store(0, std::memory_order_relaxed);
     entry->described.store(0, std::memory_order_relaxed);
+    entry->reported.store(0, std::memory_order_relaxed);
     entry->number.store(0, std::memory_order_relaxed);
   }
   module_calls_invalidate();
@@ -171,7 +174,68 @@ std::uint64_t number_of(Entry* entry) {
   return entry->number.compare_exchange_strong(number, fresh) ? fresh : number;
 }
 
+// Under the lock; the tree must be fresh.
+std::vector<TreeModule> read_tree(State* state, ModuleTree::Address root) {
+  const std::vector<ModuleTree::Address> modules = state->tree.below(root);
+  std::vector<std::vector<HeldTensor>> tensors = state->lists.read(modules);
+  std::vector<TreeModule> found;
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    const ModuleTree::Node* node = state->tree.find(modules[i]);
+    if (node->vtable == 0) continue;
+    TreeModule module;
+    module.module = reinterpret_cast<const void*>(modules[i]);
+    module.path = node->path;
+    module.type_name = node->type_name;
+    module.tensors = std::move(tensors[i]);
+    if (Entry* entry = entry_of(modules[i])) {
+      module.number = number_of(entry);
+      module.described = entry->described.load(std::memory_order_relaxed) == evidence_generation();
+    }
+    found.push_back(std::move(module));
+  }
+  return found;
+}
+
 }  // namespace
+
+bool mark_reported(const torch::nn::Module* module) noexcept {
+  Entry* entry = entry_of(reinterpret_cast<std::uintptr_t>(module));
+  const std::uint32_t generation = evidence_generation();
+  return entry == nullptr || entry->reported.exchange(generation, std::memory_order_relaxed) != generation;
+}
+
+std::vector<TreeModule> take_unreported_tree(const torch::nn::Module* module) {
+  State* state = g_state.load(std::memory_order_acquire);
+  if (state == nullptr) return {};
+  const std::lock_guard<std::mutex> guard(state->mutex);
+  const auto address = reinterpret_cast<std::uintptr_t>(module);
+  const Entry* entry = entry_of(address);
+  if (entry == nullptr || entry->reported.load(std::memory_order_relaxed) == evidence_generation()) return {};
+  refresh(state);
+  const ModuleTree::Node* node = state->tree.find(address);
+  if (node == nullptr) return {};
+  std::vector<TreeModule> all = read_tree(state, node->root);
+  std::vector<TreeModule> fresh;
+  for (TreeModule& one : all) {
+    if (mark_reported(static_cast<const torch::nn::Module*>(one.module))) fresh.push_back(std::move(one));
+  }
+  return fresh;
+}
+
+std::vector<std::vector<TreeModule>> reported_trees() {
+  std::vector<std::vector<TreeModule>> trees;
+  State* state = g_state.load(std::memory_order_acquire);
+  if (state == nullptr) return trees;
+  const std::lock_guard<std::mutex> guard(state->mutex);
+  refresh(state);
+  for (const ModuleTree::Address root : state->tree.roots()) {
+    Entry* entry = entry_of(root);
+    if (entry != nullptr && entry->reported.load(std::memory_order_relaxed) == evidence_generation()) {
+      trees.push_back(read_tree(state, root));
+    }
+  }
+  return trees;
+}
 
 ModuleCall next_module_call(const torch::nn::Module* module, std::string_view static_type,
                             bool* undescribed) noexcept {

@@ -10,9 +10,13 @@
 // nothing tells of that. Ownership: none of the job's objects.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "probe/core/capture.h"
+#include "probe/torch/tensor_lists.h"
 
 namespace torch {
 namespace nn {
@@ -34,5 +38,22 @@ void module_constructed(const torch::nn::Module* module) noexcept;
 // with the module's first call in a capture: its facts belong to it.
 ModuleCall next_module_call(const torch::nn::Module* module, std::string_view static_type,
                             bool* undescribed) noexcept;
+
+// A module of a tree as it is at this moment, called or not.
+struct TreeModule {
+  const void* module = nullptr;  // taken for alive: module_tree.h
+  std::uint64_t number = 0;
+  std::string path;        // "" of a root
+  std::string type_name;   // demangled dynamic type
+  bool described = false;  // a call has told its facts in this capture
+  std::vector<HeldTensor> tensors;
+};
+// Of the tree that a module is in, the modules that were not marked as reported in this capture; they are now.
+// Empty when the module itself was marked, or is in no tree. May throw bad_alloc.
+std::vector<TreeModule> take_unreported_tree(const torch::nn::Module* module);
+// False: it was marked before in this capture.
+bool mark_reported(const torch::nn::Module* module) noexcept;
+// The trees that were reported in this capture and are still there, one for each root. May throw bad_alloc.
+std::vector<std::vector<TreeModule>> reported_trees();
 
 }  // namespace tensortap::probe

@@ -126,6 +126,15 @@ void group_norm(Settings& out, const torch::nn::GroupNormImpl& module) {
   out.add("affine", module.options.affine());
 }
 
+template <class Impl>
+void statistics_norm(Settings& out, const Impl& module) {
+  out.add("num_features", module.options.num_features());
+  out.add("eps", module.options.eps());
+  out.add("momentum", module.options.momentum());
+  out.add("affine", module.options.affine());
+  out.add("track_running_stats", module.options.track_running_stats());
+}
+
 void embedding(Settings& out, const torch::nn::EmbeddingImpl& module) {
   out.add("num_embeddings", module.options.num_embeddings());
   out.add("embedding_dim", module.options.embedding_dim());
@@ -177,6 +186,12 @@ void add_settings(Settings& out, const torch::nn::Module& module) {
   TENSORTAP_CASE(ReLU6, inplace_only)
   TENSORTAP_CASE(LayerNorm, layer_norm)
   TENSORTAP_CASE(GroupNorm, group_norm)
+  TENSORTAP_CASE(BatchNorm1d, statistics_norm)
+  TENSORTAP_CASE(BatchNorm2d, statistics_norm)
+  TENSORTAP_CASE(BatchNorm3d, statistics_norm)
+  TENSORTAP_CASE(InstanceNorm1d, statistics_norm)
+  TENSORTAP_CASE(InstanceNorm2d, statistics_norm)
+  TENSORTAP_CASE(InstanceNorm3d, statistics_norm)
   TENSORTAP_CASE(Embedding, embedding)
   TENSORTAP_CASE(MultiheadAttention, attention)
   TENSORTAP_CASE(Softmax, dim_only)

@@ -1,5 +1,6 @@
-// Parameters and buffers of C++ modules: a `tensor` record each, with the module's first call in a capture.
-// Only a module that is being called is looked at: it is alive. (A tree's other modules may not be.)
+// Parameters and buffers of C++ modules: a `tensor` record each, once in a capture, with the first call of
+// any module of the tree, also of those modules whose calls can't be seen. A module that nobody was seen to
+// call until then tells its class and settings with its first tensor.
 //
 // Threads: any. The names are kept, by the tensors' addresses, for whoever meets a parameter later.
 #pragma once
@@ -16,6 +17,7 @@ class Module;
 
 namespace tensortap::probe {
 
+// `module` is being called: with `call`, its first one in this capture.
 void report_module_tensors(const torch::nn::Module& module, const ModuleCall& call) noexcept;
 // The full name of a parameter that was reported in this capture; "" when it wasn't. May throw bad_alloc.
 std::string parameter_name(const void* impl);

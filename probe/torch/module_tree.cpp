@@ -10,6 +10,8 @@
 #include <memory>
 #include <typeinfo>
 
+#include "probe/torch/job_memory.h"
+
 namespace tensortap::probe {
 namespace {
 
@@ -28,51 +30,8 @@ struct Expose {
 };
 template struct Expose<ChildrenMember, &torch::nn::Module::children_>;
 
-// How libstdc++ lays out what is copied. A shared_ptr or weak_ptr: the object, then its control block.
-struct RawPointer {
-  Address object;
-  Address control;
-};
-static_assert(sizeof(RawPointer) == sizeof(std::shared_ptr<torch::nn::Module>));
-struct RawControl {
-  Address vtable;
-  std::int32_t use_count;
-  std::int32_t weak_count;
-};
-struct RawVector {
-  Address begin;
-  Address end;
-  Address capacity;
-};
-static_assert(sizeof(RawVector) == sizeof(std::vector<Children::Item>));
-#if _GLIBCXX_USE_CXX11_ABI
-struct RawString {
-  Address data;
-  std::size_t size;
-};
-constexpr std::size_t kStringLocal = sizeof(RawString);  // where short texts stand inside a string
-#else
-struct RawString {
-  Address data;  // the length stands 24 bytes before
-};
-constexpr std::size_t kStringRep = 24;
-#endif
-
 constexpr std::size_t kMaxModules = 1 << 16;
-constexpr std::size_t kMaxItemBytes = 1 << 20;  // of one module's child list
-constexpr std::size_t kMaxNameBytes = 4096;
 constexpr std::size_t kMaxDepth = 256;
-
-template <class T>
-T copy_at(const char* bytes) {
-  T value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
-std::size_t distance(const void* from, const void* to) {
-  return static_cast<std::size_t>(static_cast<const char*>(to) - static_cast<const char*>(from));
-}
 
 }  // namespace
 
@@ -88,14 +47,11 @@ struct ModuleTree::Header {
 ModuleTree::Layout ModuleTree::measure() {
   torch::nn::Module sample;
   const Children& children = sample.*member(ChildrenMember{});
-  const Children::Item item("", nullptr);
   Layout layout{};
-  layout.owner = distance(&sample, static_cast<const Owner*>(&sample));
-  layout.items = distance(&sample, &children.items());
+  layout.owner = distance_of(&sample, static_cast<const Owner*>(&sample));
+  layout.items = distance_of(&sample, &children.items());
   layout.header_bytes = layout.items + sizeof(RawVector);
-  layout.item_bytes = sizeof item;
-  layout.item_key = distance(&item, &item.key());
-  layout.item_value = distance(&item, &item.value());
+  layout.item = item_layout(Children::Item("", nullptr));
   return layout;
 }
 
@@ -130,11 +86,9 @@ std::vector<ModuleTree::Header> ModuleTree::read_headers(const std::vector<Addre
     header.vtable = copy_at<Address>(at);
     header.owner = copy_at<RawPointer>(at + layout_.owner);
     header.items = copy_at<RawVector>(at + layout_.items);
-    const std::size_t item_bytes = header.items.end - header.items.begin;
     header.alive = header.vtable % sizeof(Address) == 0 &&
                    images_.contains(header.vtable - sizeof(Address)) &&
-                   header.items.end >= header.items.begin && item_bytes <= kMaxItemBytes &&
-                   item_bytes % layout_.item_bytes == 0 &&
+                   is_item_list(header.items, layout_.item) &&
                    (header.owner.control == 0 || header.owner.object == header.module);
   }
   return headers;
@@ -160,38 +114,6 @@ void ModuleTree::drop_owned_by_nobody(std::vector<Header>* headers) {
   }
 }
 
-std::vector<std::string> ModuleTree::read_names(const std::vector<SelfMemory::Piece>& keys) {
-  // `keys` are copied strings: `from` is where the string stands in the job, `to` the copy.
-  std::vector<std::string> names(keys.size());
-  std::vector<SelfMemory::Piece> texts;
-#if !_GLIBCXX_USE_CXX11_ABI
-  std::vector<std::size_t> lengths(keys.size());
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    texts.push_back({copy_at<RawString>(static_cast<const char*>(keys[i].to)).data - kStringRep, &lengths[i],
-                     sizeof(std::size_t), false});
-  }
-  memory_.read(&texts);
-  texts.clear();
-#endif
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const auto* copy = static_cast<const char*>(keys[i].to);
-    const auto raw = copy_at<RawString>(copy);
-#if _GLIBCXX_USE_CXX11_ABI
-    const std::size_t size = raw.size;
-    if (raw.data == keys[i].from + kStringLocal) {
-      names[i].assign(copy + kStringLocal, std::min<std::size_t>(size, sizeof(std::string) - kStringLocal));
-      continue;
-    }
-#else
-    const std::size_t size = lengths[i];
-#endif
-    names[i].resize(std::min(size, kMaxNameBytes));
-    texts.push_back({raw.data, names[i].data(), names[i].size(), false});
-  }
-  memory_.read(&texts);
-  return names;
-}
-
 void ModuleTree::read_children(std::vector<Header>* headers) {
   std::vector<std::vector<char>> lists(headers->size());
   std::vector<SelfMemory::Piece> pieces(headers->size());
@@ -203,21 +125,21 @@ void ModuleTree::read_children(std::vector<Header>* headers) {
   memory_.read(&pieces);
   std::vector<SelfMemory::Piece> keys;
   for (std::size_t i = 0; i < headers->size(); ++i) {
-    const std::size_t count = pieces[i].ok ? lists[i].size() / layout_.item_bytes : 0;
+    const std::size_t count = pieces[i].ok ? lists[i].size() / layout_.item.bytes : 0;
     for (std::size_t n = 0; n < count; ++n) {
-      const std::size_t at = n * layout_.item_bytes + layout_.item_key;
+      const std::size_t at = n * layout_.item.bytes + layout_.item.key;
       keys.push_back({(*headers)[i].items.begin + at, lists[i].data() + at, sizeof(std::string), false});
     }
   }
-  std::vector<std::string> names = read_names(keys);
+  std::vector<std::string> names = read_strings(memory_, keys);
   std::size_t next = 0;
   for (std::size_t i = 0; i < headers->size(); ++i) {
     if (!(*headers)[i].alive) continue;
     Node& node = nodes_[(*headers)[i].module];
     node.children.clear();
-    const std::size_t count = pieces[i].ok ? lists[i].size() / layout_.item_bytes : 0;
+    const std::size_t count = pieces[i].ok ? lists[i].size() / layout_.item.bytes : 0;
     for (std::size_t n = 0; n < count; ++n) {
-      const auto value = copy_at<RawPointer>(lists[i].data() + n * layout_.item_bytes + layout_.item_value);
+      const auto value = copy_at<RawPointer>(lists[i].data() + n * layout_.item.bytes + layout_.item.value);
       std::string& name = names[next++];
       if (value.object != 0) node.children.push_back({std::move(name), value.object});
     }
@@ -295,6 +217,32 @@ void ModuleTree::assign_paths() {
   for (auto& [address, node] : nodes_) {
     if (node.root == 0) walk(address, address, "", &open);  // a ring of modules that hold each other
   }
+}
+
+void ModuleTree::list(Address root, Address module, std::unordered_set<Address>* seen,
+                      std::vector<Address>* found) const {
+  const Node* node = find(module);
+  if (node == nullptr || node->root != root || !seen->insert(module).second) return;
+  found->push_back(module);
+  for (const Child& child : node->children) list(root, child.module, seen, found);
+}
+
+std::vector<Address> ModuleTree::below(Address root) const {
+  std::unordered_set<Address> seen;
+  std::vector<Address> found;
+  list(root, root, &seen, &found);
+  return found;
+}
+
+std::vector<Address> ModuleTree::roots() const {
+  std::vector<std::pair<std::uint64_t, Address>> born;
+  for (const auto& [address, node] : nodes_) {
+    if (node.root == address) born.emplace_back(node.born, address);
+  }
+  std::sort(born.begin(), born.end());
+  std::vector<Address> found;
+  for (const auto& [order, address] : born) found.push_back(address);
+  return found;
 }
 
 std::uint64_t ModuleTree::digest() const {

@@ -22,8 +22,10 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "probe/torch/job_memory.h"
 #include "probe/torch/self_memory.h"
 
 namespace torch {
@@ -60,23 +62,27 @@ class ModuleTree {
   bool refresh();
   const Node* find(Address module) const;
   std::size_t size() const { return nodes_.size(); }
+  // The modules of a root's tree, in the order of named_modules().
+  std::vector<Address> below(Address root) const;
+  std::vector<Address> roots() const;  // in the order of their construction
 
  private:
   // Where the parts of a Module and of a child entry are: measured on real objects of the torch that we are
   // built for.
   struct Layout {
-    std::size_t owner, items, header_bytes;        // in a Module
-    std::size_t item_bytes, item_key, item_value;  // in OrderedDict::Item
+    std::size_t owner, items, header_bytes;  // in a Module
+    ItemLayout item;
   };
   struct Header;
   static Layout measure();
   bool snapshot(const std::vector<Address>& modules, std::vector<Address>* found);
   std::vector<Header> read_headers(const std::vector<Address>& modules);
   void read_children(std::vector<Header>* headers);
-  std::vector<std::string> read_names(const std::vector<SelfMemory::Piece>& keys);
   void drop_owned_by_nobody(std::vector<Header>* headers);
   void assign_paths();
   void walk(Address root, Address module, const std::string& path, std::vector<Address>* open);
+  void list(Address root, Address module, std::unordered_set<Address>* seen,
+            std::vector<Address>* found) const;
   void name_type(Node* node) const;
   std::uint64_t digest() const;
 

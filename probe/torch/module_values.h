@@ -7,18 +7,29 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 
 #include "probe/core/capture.h"
 #include "probe/core/node_writer.h"
+#include "probe/core/output_stats.h"
 #include "probe/core/tensor_reader.h"
 #include "probe/torch/module_calls.h"
 #include "probe/torch/module_settings.h"
 #include "probe/torch/module_tensors.h"
 
 namespace tensortap::probe {
+
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... Items>
+inline constexpr bool is_tuple<std::tuple<Items...>> = true;
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<c10::optional<T>> = true;
 
 inline void write_value(NodeWriter& nodes, const at::Tensor& tensor) noexcept {
   TensorFacts facts;
@@ -54,8 +65,8 @@ void write_value(NodeWriter& nodes, const std::tuple<Items...>& items) noexcept 
 
 // Not inlined: its buffer must not stand on the stack while the module runs.
 template <class... Args>
-__attribute__((noinline)) void enter_module(const torch::nn::Module* module, std::string_view type,
-                                            const Args&... args) noexcept {
+__attribute__((noinline)) format::StrRef enter_module(const torch::nn::Module* module, std::string_view type,
+                                                      const Args&... args) noexcept {
   bool undescribed = false;
   ModuleCall call = next_module_call(module, type, &undescribed);
   call.modes = static_cast<std::uint8_t>(format::kModeTrainingKnown |
@@ -79,10 +90,38 @@ __attribute__((noinline)) void enter_module(const torch::nn::Module* module, std
   call.tail_bytes = used + nodes.bytes();
   module_enter(call);
   if (undescribed) report_module_tensors(*module, call);
+  return call.path;
+}
+
+// Statistics of every tensor in what a module returned (probe/core/output_stats.h), by the names that a
+// Python module's have: the path, and the place in a tuple behind it.
+template <class T>
+void note_value_stats(const std::string& label, const T& value) {
+  if constexpr (std::is_same_v<T, at::Tensor>) {
+    if (value.defined()) note_stats(label, value.unsafeGetTensorImpl());
+  } else if constexpr (is_optional<T>) {
+    if (value.has_value()) note_value_stats(label, *value);
+  } else if constexpr (is_tuple<T>) {
+    std::size_t place = 0;
+    std::apply(
+        [&](const auto&... item) { (note_value_stats(label + "." + std::to_string(place++), item), ...); },
+        value);
+  }
 }
 
 template <class Result>
-__attribute__((noinline)) void leave_module(const void* module, const Result& result) noexcept {
+void note_output(format::StrRef path, const Result& result) noexcept {
+  try {
+    const std::string label(interned_text(path));
+    if (stats_wanted(label.c_str())) note_value_stats(label, result);
+  } catch (...) {  // out of memory
+  }
+}
+
+template <class Result>
+__attribute__((noinline)) void leave_module(const void* module, format::StrRef path,
+                                            const Result& result) noexcept {
+  if (stats_configured()) note_output(path, result);
   unsigned char output[kNodeBytes];
   NodeWriter nodes(output, sizeof output);
   write_value(nodes, result);

@@ -54,22 +54,21 @@ class ModuleScope {
  public:
   template <class... Args>
   ModuleScope(const torch::nn::Module* module, std::string_view type, const Args&... args) noexcept
-      : module_(module) {
-    enter_module(module, type, args...);
-  }
+      : module_(module), path_(enter_module(module, type, args...)) {}
   ~ModuleScope() {
     if (!left_) module_leave(module_, {nullptr, 0, false, true});  // an exception is on its way
   }
   template <class Result>
   void leave(const Result& result) noexcept {
     left_ = true;
-    leave_module(module_, result);
+    leave_module(module_, path_, result);
   }
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;
 
  private:
   const void* const module_;
+  const StrRef path_;
   bool left_ = false;
 };
 
@@ -95,7 +94,8 @@ class GradientScope {
   ~GradientScope() noexcept(false) {
     std::uint64_t step = 0;
     if (std::uncaught_exceptions() != exceptions_) return;
-    if (gradients_due(GradientMoment::kBackwardEnd, &step)) python_note_gradients(step);
+    if (!gradients_due(GradientMoment::kBackwardEnd, &step)) return;
+    if (!python_note_gradients(step)) note_model_gradients(step);
   }
   GradientScope(const GradientScope&) = delete;
   GradientScope& operator=(const GradientScope&) = delete;

@@ -4,10 +4,12 @@
 
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "format/ring_layout.h"
 #include "probe/core/capture.h"
 #include "probe/core/gradients.h"
+#include "probe/torch/module_calls.h"
 #include "probe/torch/module_tensors.h"
 
 namespace tensortap::probe {
@@ -28,6 +30,29 @@ void note_optimizer_gradients(const torch::optim::Optimizer& optimizer, std::uin
           name = "param#" + std::to_string(place - 1);
         }
         note_gradient(root, name, impl);
+      }
+    }
+  } catch (...) {
+    count(
+        static_cast<std::uint32_t>(format::Counter::kGradientNormSkipped));  // out of memory: not all of them
+  }
+}
+
+void note_model_gradients(std::uint64_t step) noexcept {
+  try {
+    const std::string root = "model@" + std::to_string(step);
+    std::unordered_set<const void*> seen;
+    std::unordered_set<std::string> keys;
+    for (const std::vector<TreeModule>& tree : reported_trees()) {
+      for (const TreeModule& module : tree) {
+        for (const HeldTensor& tensor : module.tensors) {
+          if (tensor.is_buffer || !seen.insert(tensor.impl).second) continue;
+          std::string key = module.path.empty() ? tensor.name : module.path + "." + tensor.name;
+          // Of two models with the same names the later one's say whose they are.
+          if (!keys.insert(key).second)
+            key = tree.front().type_name + "#" + std::to_string(tree.front().number) + "." + key;
+          note_gradient(root, key, tensor.impl);
+        }
       }
     }
   } catch (...) {

@@ -182,5 +182,35 @@ TEST(RingLines, EvidenceThatTraceTenWouldRefuseIsNotWritten) {
   EXPECT_TRUE(refused(tensor, RecordType::kTensor, ValueBytes(member).tensor(1, {})));
 }
 
+TEST(RingLines, ATensorMayBringTheFactsOfItsModule) {
+  TensorRecord tensor{};
+  tensor.header.flags = kTensorModuleFacts;
+  tensor.label = kStrInline;
+  tensor.dtype = 6;
+  tensor.tensor = 5;
+  tensor.thread = 1;
+  tensor.ext_members = 1;
+  tensor.category = CategoryCode::kParameter;
+  ValueBytes behind = ValueBytes().inline_text("norm.weight").align();
+  behind.string("source").string("parameter");
+  EXPECT_TRUE(refused(tensor, RecordType::kTensor, behind)) << "it says that there are facts";
+  behind.string("torch::nn::BatchNorm2dImpl")
+      .header(ValueTag::kBool, 1)
+      .header(ValueTag::kInt)
+      .raw(std::int64_t{1});
+  EXPECT_TRUE(refused(tensor, RecordType::kTensor, behind)) << "one setting is announced";
+  behind.string("eps").header(ValueTag::kDouble).raw(0.5);
+
+  RingSampler sampler;
+  sampler.add(tensor, RecordType::kTensor, behind.bytes);
+  EXPECT_EQ(
+      rendered(sampler.samples),
+      R"({"kind":"tensor","span_id":"s0.2","tensor_id":"t5","label":"norm.weight","shape":[],"dtype":"f32",)"
+      R"("device":"cpu","requires_grad":false,"dense_bytes":4,"category":"parameter",)"
+      R"("ext":{"thread":1,"time_ns":1001,"source":"parameter","class":"torch::nn::BatchNorm2dImpl",)"
+      R"("exact":true,"config":{"eps":0.5}}})"
+      "\n");
+}
+
 }  // namespace
 }  // namespace tensortap::format

@@ -14,7 +14,7 @@ foreach(id ${TENSORTAP_TORCHES})
     set(_standard 17)
   endif()
   add_library(nn_slots_library_${id} SHARED nn_slots/fake_core.cpp ${_torch}/nn_slots.cpp ${_torch}/memory_slots.cpp
-    ${_torch}/module_tree.cpp ${_torch}/module_calls.cpp ${_torch}/module_settings.cpp ${_torch}/module_tensors.cpp
+    ${_torch}/module_tree.cpp ${_torch}/tensor_lists.cpp ${_torch}/job_memory.cpp ${_torch}/module_calls.cpp ${_torch}/module_settings.cpp ${_torch}/module_tensors.cpp
     ${_torch}/optimizer_gradients.cpp ${_torch}/self_memory.cpp ${_torch}/slots.cpp
     ${_torch}/elf_object.cpp)
   set_target_properties(nn_slots_library_${id} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

@@ -2,7 +2,8 @@
 # environment's. A test whose python can't import torch is skipped and says so.
 include(${CMAKE_SOURCE_DIR}/probe/python/sources.cmake)
 
-add_library(tensortap_fake_core SHARED python_fake_core.cpp ${TENSORTAP_PROBE_PYTHON_SOURCES})
+add_library(tensortap_fake_core SHARED python_fake_core.cpp ${CMAKE_SOURCE_DIR}/probe/core/process_group.cpp
+  ${TENSORTAP_PROBE_PYTHON_SOURCES})
 target_link_libraries(tensortap_fake_core PRIVATE tensortap_options)
 set_target_properties(tensortap_fake_core PROPERTIES CXX_STANDARD 17
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

@@ -37,6 +37,7 @@ inline constexpr int kMarker = 4242;
 int run_mlp(const Options& options);
 int run_cnn(const Options& options);
 int run_paced(const Options& options);
+int run_evidence(const Options& options);
 int run_infer(const Options& options);
 int run_threads(const Options& options);
 int run_sequence(const Options& options);

@@ -29,7 +29,10 @@ int main(int argc, char** argv) {
   CLI::App* threads =
       app.add_subcommand("threads", "Two threads, rounds of {rand, rand, add} and {rand, rand, mul}");
   CLI::App* sequence = app.add_subcommand("sequence", "Operators whose arguments count up");
+  CLI::App* evidence =
+      app.add_subcommand("evidence", "Trains without an optimizer; says what torch says of the net");
   for (CLI::App* job : {mlp, cnn, infer}) common(job);
+  evidence->add_option("--steps", options.steps);
   mlp->add_option("--hold", options.hold, "In step 10 say so and sleep until this file is there");
   threads->add_option("--rounds", options.rounds);
   sequence->add_option("--count", options.count);
@@ -45,11 +48,12 @@ int main(int argc, char** argv) {
     std::puts(text.c_str());
     return 0;
   }
-  int (*job)(const ttjob::Options&) = *mlp       ? ttjob::run_mlp
-                                      : *cnn     ? ttjob::run_cnn
-                                      : *paced   ? ttjob::run_paced
-                                      : *infer   ? ttjob::run_infer
-                                      : *threads ? ttjob::run_threads
-                                                 : ttjob::run_sequence;
+  int (*job)(const ttjob::Options&) = *mlp        ? ttjob::run_mlp
+                                      : *cnn      ? ttjob::run_cnn
+                                      : *paced    ? ttjob::run_paced
+                                      : *evidence ? ttjob::run_evidence
+                                      : *infer    ? ttjob::run_infer
+                                      : *threads  ? ttjob::run_threads
+                                                  : ttjob::run_sequence;
   return counts.empty() ? job(options) : ttjob::run_counted(job, options, counts);
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -12,6 +13,7 @@
 
 #include "probe/core/capture.h"
 #include "probe/core/gradients.h"
+#include "probe/core/output_stats.h"
 #include "probe/core/tensor_reader.h"
 #include "probe/python/gradients.h"
 #include "probe/torch/elf_object.h"
@@ -23,9 +25,10 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  std::vector<std::string> texts;
+  std::deque<std::string> texts;  // views of them stay good
   std::unordered_map<std::string, format::StrRef> by_text;
   std::vector<Event> events;
+  std::vector<ToldTensor> tensors;
   std::unordered_map<const void*, std::size_t> blocks;
   MemoryTotals memory;
   double install_ms = 0;
@@ -80,11 +83,21 @@ void module_leave(const void* module, const ModuleResult&) noexcept {
 bool inside_module() noexcept { return false; }
 std::uint64_t next_module_number() noexcept { return 1; }
 bool read_tensor(const void*, TensorFacts&) noexcept { return false; }
-void note_module_tensor(std::uint64_t, std::string_view, const void*, bool, FactBytes) noexcept {}
+void note_module_tensor(std::uint64_t, std::string_view label, const void* impl, bool is_buffer,
+                        FactBytes facts) noexcept {
+  const std::lock_guard<std::mutex> guard(state().mutex);
+  state().tensors.push_back({std::string(label), impl, is_buffer, facts.size != 0});
+}
 void note_gradient(std::string_view, std::string_view, const void*) noexcept {}
-std::string_view interned_text(format::StrRef) noexcept { return {}; }
+std::string_view interned_text(format::StrRef ref) noexcept {
+  const std::lock_guard<std::mutex> guard(state().mutex);
+  return ref == format::kStrNone ? std::string_view() : state().texts.at(ref);
+}
+bool stats_configured() noexcept { return false; }
+bool stats_wanted(const char*) noexcept { return false; }
+void note_stats(std::string_view, const void*) noexcept {}
 bool gradients_due(GradientMoment, std::uint64_t*) noexcept { return false; }
-void python_note_gradients(std::uint64_t) {}
+bool python_note_gradients(std::uint64_t) { return true; }
 
 void phase_enter(format::StrRef name, format::StepCode step, const void* who) noexcept {
   const std::lock_guard<std::mutex> guard(state().mutex);
@@ -139,6 +152,7 @@ bool start() {
   {
     const std::lock_guard<std::mutex> guard(state().mutex);
     state().events.clear();
+    state().tensors.clear();
     state().blocks.clear();
     state().memory = {};
     state().texts.clear();
@@ -167,6 +181,11 @@ void repatch() {
 std::vector<Event> take_events() {
   const std::lock_guard<std::mutex> guard(state().mutex);
   return std::exchange(state().events, {});
+}
+
+std::vector<ToldTensor> take_tensors() {
+  const std::lock_guard<std::mutex> guard(state().mutex);
+  return std::exchange(state().tensors, {});
 }
 
 MemoryTotals memory() {
@@ -213,13 +232,8 @@ std::size_t patched() {
   return search.found;
 }
 
-const SlotsUnderTest kTable{&start,
-                            &stop,
-                            &repatch,
-                            [](bool on) { g_capturing = on; },
-                            &take_events,
-                            &memory,
-                            [] { return state().install_ms; },
+const SlotsUnderTest kTable{&start,       &stop,         &repatch, [](bool on) { g_capturing = on; },
+                            &take_events, &take_tensors, &memory,  [] { return state().install_ms; },
                             &patched};
 
 }  // namespace

@@ -28,6 +28,14 @@ struct Event {
   int step = 0;  // format::StepCode
 };
 
+// A parameter or buffer that was told.
+struct ToldTensor {
+  std::string label;
+  const void* impl = nullptr;
+  bool is_buffer = false;
+  bool has_facts = false;  // of its module
+};
+
 struct MemoryTotals {
   std::uint64_t allocations = 0, frees = 0;
   std::uint64_t bytes_allocated = 0;
@@ -41,6 +49,7 @@ struct SlotsUnderTest {
   void (*repatch)();
   void (*set_capturing)(bool on);
   std::vector<Event> (*take_events)();
+  std::vector<ToldTensor> (*take_tensors)();
   MemoryTotals (*memory)();
   double (*last_install_ms)();
   std::size_t (*patched)();  // relocation slots that point into the library now

@@ -314,6 +314,93 @@ TEST_F(NnSlots, NameTheModuleThatOutlivedItsNetByItsType) {
   EXPECT_EQ(events.back().unseen_root, nullptr);
 }
 
+// A net of which only `seen` is seen to be called.
+struct Quiet : nn::Module {
+  nn::Linear seen{4, 4}, unused{4, 2};
+  nn::BatchNorm1d norm{4};
+  nn::Sequential body{nn::Linear(4, 3), nn::Tanh()};
+  torch::Tensor own, none;
+  Quiet() {
+    register_module("seen", seen);
+    register_module("unused", unused);
+    register_module("norm", norm);
+    register_module("body", body);
+    own = register_parameter("a_name_longer_than_a_string_holds_in_itself", torch::ones({2}));
+    none = register_parameter("none", torch::Tensor(), false);
+  }
+};
+
+std::map<std::string, const void*> told(const std::vector<ToldTensor>& tensors, bool buffers) {
+  std::map<std::string, const void*> found;
+  for (const ToldTensor& tensor : tensors) {
+    if (tensor.is_buffer != buffers) continue;
+    EXPECT_TRUE(found.emplace(tensor.label, tensor.impl).second) << tensor.label << " was told twice";
+  }
+  return found;
+}
+template <class Items>
+std::map<std::string, const void*> impls(const Items& items) {
+  std::map<std::string, const void*> found;
+  for (const auto& item : items) {
+    if (item.value().defined()) found[item.key()] = item.value().unsafeGetTensorImpl();
+  }
+  return found;
+}
+
+TEST_F(NnSlots, TellTheTensorsOfAWholeTreeOnce) {
+  Quiet net;
+  const auto x = torch::rand({2, 4});
+  const auto owners = net.unused->weight.use_count();
+  slots().take_tensors();
+  net.seen->forward(x);
+  const std::vector<ToldTensor> tensors = slots().take_tensors();
+  EXPECT_EQ(told(tensors, false), impls(net.named_parameters()));
+  EXPECT_EQ(told(tensors, true), impls(net.named_buffers()));
+  std::map<std::string, int> facts;
+  for (const ToldTensor& tensor : tensors) {
+    if (tensor.has_facts) ++facts[tensor.label];
+  }
+  EXPECT_EQ(facts, (std::map<std::string, int>{{"a_name_longer_than_a_string_holds_in_itself", 1},
+                                               {"unused.weight", 1},
+                                               {"norm.weight", 1},
+                                               {"body.0.weight", 1}}))
+      << "a module that was called has told its own";
+  net.seen->forward(x);
+  net.unused->forward(x);
+  EXPECT_TRUE(slots().take_tensors().empty());
+  EXPECT_EQ(net.unused->weight.use_count(), owners) << "nothing is held";
+}
+
+TEST_F(NnSlots, TellTheTensorsOfAModuleThatCameLater) {
+  Quiet net;
+  const auto x = torch::rand({2, 4});
+  net.seen->forward(x);
+  slots().take_tensors();
+  nn::Linear late(4, 4);
+  net.register_module("late", late);
+  late->forward(x);
+  EXPECT_EQ(told(slots().take_tensors(), false),
+            (std::map<std::string, const void*>{{"late.weight", late->weight.unsafeGetTensorImpl()},
+                                                {"late.bias", late->bias.unsafeGetTensorImpl()}}));
+}
+
+TEST_F(NnSlots, TellNoTensorOfANetThatIsGone) {
+  nn::Linear survivor{nullptr};
+  {
+    Quiet net;
+    survivor = net.seen;
+  }
+  slots().take_tensors();
+  survivor->forward(torch::rand({2, 4}));
+  const auto parameters = told(slots().take_tensors(), false);
+  EXPECT_EQ(parameters.size(), 2u);
+  for (const auto& [label, impl] : parameters) {
+    EXPECT_TRUE(impl == survivor->weight.unsafeGetTensorImpl() ||
+                impl == survivor->bias.unsafeGetTensorImpl())
+        << label;
+  }
+}
+
 TEST_F(NnSlots, CostNoReferenceOfTensorsPassedByValue) {
   nn::ReLU relu;  // forward(at::Tensor)
   torch::Tensor x = torch::rand({4});
