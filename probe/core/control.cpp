@@ -2,6 +2,7 @@
 #include "format/line_writer.h"
 #include "probe/core/capture.h"
 #include "probe/core/op_counts.h"
+#include "probe/core/process_memory.h"
 #include "probe/core/session_state.h"
 
 namespace tensortap::probe {

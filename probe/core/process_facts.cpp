@@ -1,11 +1,9 @@
 #include "probe/core/process_facts.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +11,7 @@
 #include "format/line_writer.h"
 #include "format/ring_layout.h"
 #include "probe/core/process_group.h"
+#include "probe/core/small_file.h"
 
 namespace tensortap::probe {
 
@@ -20,21 +19,6 @@ using format::append_json_number;
 using format::append_json_string;
 
 namespace {
-
-// Small files only; no stdio, which the job may have redirected or locked.
-std::string read_file(const char* path, std::size_t most = 65536) {
-  std::string text;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return text;
-  char buffer[4096];
-  while (text.size() < most) {
-    const ssize_t got = read(fd, buffer, sizeof buffer);
-    if (got <= 0) break;
-    text.append(buffer, static_cast<std::size_t>(got));
-  }
-  close(fd);
-  return text;
-}
 
 std::int64_t number_from_environment(const char* name) {
   const char* value = std::getenv(name);
@@ -46,7 +30,7 @@ std::int64_t number_from_environment(const char* name) {
 
 // Field 22 of /proc/self/stat; the command's name (field 2) may hold spaces and parentheses.
 std::uint64_t process_start_time() {
-  const std::string stat = read_file("/proc/self/stat");
+  const std::string stat = read_small_file("/proc/self/stat");
   std::size_t at = stat.rfind(')');
   if (at == std::string::npos) return 0;
   for (int field = 2; field < 22; ++field) {
@@ -138,7 +122,7 @@ ProcessFacts read_process_facts(const char* torch_version, const std::string& pa
   char exe[4096];
   const ssize_t length = readlink("/proc/self/exe", exe, sizeof exe);
   if (length > 0) facts.exe.assign(exe, static_cast<std::size_t>(length));
-  const std::string command = read_file("/proc/self/cmdline");
+  const std::string command = read_small_file("/proc/self/cmdline");
   for (std::size_t begin = 0; begin < command.size();) {
     const std::size_t end = command.find('\0', begin);
     facts.command.push_back(command.substr(begin, end == std::string::npos ? end : end - begin));
@@ -266,37 +250,6 @@ std::string window_line(std::uint64_t window_ns) {
   std::string line;
   format::LineWriter(line).write(window);
   return line;
-}
-
-std::uint64_t resident_bytes() noexcept {
-  char text[128];
-  const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  const ssize_t got = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (got <= 0) return 0;
-  text[got] = '\0';
-  const char* second = std::strchr(text, ' ');
-  if (second == nullptr) return 0;
-  return std::strtoull(second + 1, nullptr, 10) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-std::uint64_t memory_limit_bytes() noexcept {
-  const auto machine =
-      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  try {
-    // cgroup v2: "0::/path" and its memory.max ("max" = none).
-    const std::string groups = read_file("/proc/self/cgroup");
-    const std::size_t at = groups.find("0::/");
-    if (at == std::string::npos) return machine;
-    const std::string path = groups.substr(at + 3, groups.find('\n', at) - at - 3);
-    const std::string limit = read_file(("/sys/fs/cgroup" + path + "/memory.max").c_str());
-    if (limit.empty() || !std::isdigit(static_cast<unsigned char>(limit[0]))) return machine;
-    const std::uint64_t bytes = std::strtoull(limit.c_str(), nullptr, 10);
-    return bytes != 0 && bytes < machine ? bytes : machine;
-  } catch (...) {
-    return machine;
-  }
 }
 
 }  // namespace tensortap::probe

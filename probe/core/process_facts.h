@@ -41,9 +41,4 @@ std::string rank_note_line(const ProcessFacts& facts);
 std::string root_line(const ProcessFacts& facts);
 std::string window_line(std::uint64_t window_ns);
 
-// Resident set and what limits it (bytes): the memory cgroup's limit, else the machine's memory. 0: not
-// known.
-std::uint64_t resident_bytes() noexcept;
-std::uint64_t memory_limit_bytes() noexcept;
-
 }  // namespace tensortap::probe

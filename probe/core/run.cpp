@@ -9,6 +9,7 @@
 #include "probe/core/line_record.h"
 #include "probe/core/notes.h"
 #include "probe/core/process_group.h"
+#include "probe/core/process_memory.h"
 #include "probe/core/session_state.h"
 
 namespace tensortap::probe {
@@ -246,7 +247,11 @@ void close_run(Session& session, const int* exit_status) {
   if (session.capture == nullptr || session.finished || !session.announced) return;
   CaptureState& capture = *session.capture;
   follow_process_group(session);  // of a job that ends before this thread looked again
-  if (!window_is_open()) {        // the step that was waited for never came
+  if (session.phase == Phase::kCapturing) {
+    session.last_sample_ns = 0;  // the end is sampled, whenever the last one was
+    sample_memory(session, monotonic_ns());
+  }
+  if (!window_is_open()) {  // the step that was waited for never came
     open_at_once(session);
     capture.memory.count(Counter::kWindowNeverReached);
   }
