@@ -58,26 +58,63 @@ unsigned char* put_number_value(unsigned char* at, std::uint64_t number) noexcep
   return at + sizeof header + sizeof number;
 }
 
-// Puts the record and what stands behind it into the ring: as members of ext the source, and the module's
-// number when that is not 0; then its facts.
+unsigned char* put_bool_value(unsigned char* at, bool value) noexcept {
+  ValueHeader header{};
+  header.tag = ValueTag::kBool;
+  header.count = value ? 1 : 0;
+  std::memcpy(at, &header, sizeof header);
+  return at + sizeof header;
+}
+
+constexpr std::string_view kMaskNames[] = {"has_nan_or_posinf", "blocked_any", "blocked_equals_strict_upper"};
+
+unsigned char* put_mask(unsigned char* at, const MaskSummary& mask) noexcept {
+  const bool values[] = {mask.has_nan_or_posinf, mask.blocked_any, mask.blocked_equals_strict_upper};
+  for (std::size_t i = 0; i < 3; ++i) at = put_bool_value(put_string_value(at, kMaskNames[i]), values[i]);
+  return at;
+}
+
+// What a record brings along for its line's ext.
+struct Members {
+  std::string_view source;
+  std::uint64_t module = 0;  // its number; 0: none
+  FactBytes facts{};
+  const MaskSummary* mask = nullptr;
+
+  std::uint16_t count() const noexcept {
+    return static_cast<std::uint16_t>(1 + (module != 0 ? 1 : 0) + (mask != nullptr ? 3 : 0));
+  }
+  std::uint32_t bytes() const noexcept {
+    std::uint32_t sum = member_bytes(kSourceName, source) + facts.size;
+    if (module != 0) sum += member_bytes(kModuleName, {}) + static_cast<std::uint32_t>(sizeof module);
+    if (mask == nullptr) return sum;
+    for (const std::string_view name : kMaskNames) sum += member_bytes(name, {});
+    return sum;
+  }
+  void put(unsigned char* at) const noexcept {
+    at = put_string_value(put_string_value(at, kSourceName), source);
+    if (module != 0) at = put_number_value(put_string_value(at, kModuleName), module);
+    if (mask != nullptr) at = put_mask(at, *mask);
+    if (facts.size != 0) std::memcpy(at, facts.at, facts.size);
+  }
+};
+
+// Puts the record and what stands behind it into the ring.
 template <class Record, std::size_t kTexts>
 bool put(ThreadState& state, std::uint64_t now_ns, RecordType type, Record& record,
-         const PlacedText* const (&texts)[kTexts], Dims dims, std::string_view source,
-         std::uint64_t module = 0, FactBytes facts = {}) noexcept {
+         const PlacedText* const (&texts)[kTexts], Dims dims, const Members& members) noexcept {
   if (!window_is_open()) return false;
   std::uint32_t inlined = 0;
   for (const PlacedText* text : texts) inlined += text->inline_bytes();
   const auto front = static_cast<std::uint32_t>(round_up_8(sizeof record + inlined));
-  std::uint32_t bytes = front + 8 * dims.count + member_bytes(kSourceName, source);
-  if (module != 0) bytes += member_bytes(kModuleName, {}) + static_cast<std::uint32_t>(sizeof module);
-  bytes += facts.size;
+  const std::uint32_t bytes = front + 8 * dims.count + members.bytes();
   unsigned char* room = state.ring.reserve(bytes);
   if (room == nullptr) return false;
-  const std::uint16_t flags = facts.size != 0 ? kTensorModuleFacts : 0;
+  const std::uint16_t flags = members.facts.size != 0 ? kTensorModuleFacts : 0;
   record.header = {bytes, type, flags, state.in_order(now_ns)};
   record.span = state.nearest_stored(state.depth);
   record.thread = state.thread;
-  record.ext_members = module != 0 ? 2 : 1;
+  record.ext_members = members.count();
   std::memcpy(room, &record, sizeof record);
   unsigned char* at = room + sizeof record;
   std::memset(at, 0, front - sizeof record);
@@ -90,9 +127,7 @@ bool put(ThreadState& state, std::uint64_t now_ns, RecordType type, Record& reco
   }
   at = room + front;
   if (dims.count != 0) std::memcpy(at, dims.at, 8 * std::size_t{dims.count});
-  at = put_string_value(put_string_value(at + 8 * std::size_t{dims.count}, kSourceName), source);
-  if (module != 0) at = put_number_value(put_string_value(at, kModuleName), module);
-  if (facts.size != 0) std::memcpy(at, facts.at, facts.size);
+  members.put(at + 8 * std::size_t{dims.count});
   state.ring.commit(bytes);
   return true;
 }
@@ -131,13 +166,13 @@ bool write_tensor(CaptureState& capture, ThreadState& state, std::string_view la
   record.ndim = sized ? tensor.ndim : 0;
   record.flags = tensor.flags;
   record.category = category;
-  return put(state, state.now(), RecordType::kTensor, record, {&name}, {tensor.dims, record.ndim}, source,
-             module, facts);
+  return put(state, state.now(), RecordType::kTensor, record, {&name}, {tensor.dims, record.ndim},
+             {source, module, facts});
 }
 
 bool write_tensor_stats(CaptureState& capture, ThreadState& state, std::string_view label,
-                        const TensorFacts& tensor, const Reductions& values,
-                        std::string_view source) noexcept {
+                        const TensorFacts& tensor, const Reductions& values, std::string_view source,
+                        const MaskSummary* mask) noexcept {
   std::uint64_t elements = 0;
   if (is_blank(label) || tensor.flags & (kTensorUndefined | kTensorNoSizes)) return false;
   if (!count_elements(tensor, elements) || values.non_finite > elements) return false;
@@ -155,7 +190,7 @@ bool write_tensor_stats(CaptureState& capture, ThreadState& state, std::string_v
   record.device_index = tensor.device_index;
   record.ndim = tensor.ndim;
   return put(state, state.now(), RecordType::kTensorStats, record, {&name}, {tensor.dims, tensor.ndim},
-             source);
+             {source, 0, {}, mask});
 }
 
 GradientCode gradient_state(double norm) noexcept {
@@ -174,7 +209,7 @@ bool write_gradient(CaptureState& capture, ThreadState& state, std::string_view 
   record.root = placed_root.ref;
   record.key = placed_key.ref;
   record.state = gradient;
-  return put(state, state.now(), RecordType::kGradient, record, {&placed_root, &placed_key}, {}, source);
+  return put(state, state.now(), RecordType::kGradient, record, {&placed_root, &placed_key}, {}, {source});
 }
 
 }  // namespace tensortap::probe

@@ -13,6 +13,7 @@
 #include "format/ring_record.h"
 #include "probe/core/capture.h"
 #include "probe/core/capture_state.h"
+#include "probe/core/mask_summary.h"
 #include "probe/core/tensor_values.h"
 #include "probe/core/values.h"
 
@@ -28,10 +29,11 @@ bool write_tensor(CaptureState& capture, ThreadState& state, std::string_view la
                   const TensorFacts& tensor, format::CategoryCode category, std::string_view source,
                   std::uint64_t module = 0, FactBytes facts = {}) noexcept;
 
-// `tensor`: shape, dtype, device; id 0 when it is nobody's tensor.
+// `tensor`: shape, dtype, device; id 0 when it is nobody's tensor. `mask`: of an attention mask, null of
+// anything else.
 bool write_tensor_stats(CaptureState& capture, ThreadState& state, std::string_view label,
-                        const TensorFacts& tensor, const Reductions& values,
-                        std::string_view source) noexcept;
+                        const TensorFacts& tensor, const Reductions& values, std::string_view source,
+                        const MaskSummary* mask = nullptr) noexcept;
 
 // The state of a gradient that is there, by its norm.
 format::GradientCode gradient_state(double norm) noexcept;

@@ -19,6 +19,7 @@ struct HostElements {
   const void* data = nullptr;
   std::uint64_t count = 0;
   std::uint8_t dtype = 0;  // c10::ScalarType
+  bool in_order = false;   // of the indices, the last one running fastest; else dense in some other order
 };
 
 // Set by the backend. `impl` is a c10::TensorImpl that the caller keeps alive.

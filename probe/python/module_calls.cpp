@@ -6,6 +6,7 @@
 #include "probe/core/node_writer.h"
 #include "probe/core/output_stats.h"
 #include "probe/python/call_nodes.h"
+#include "probe/python/mask_stats.h"
 #include "probe/python/module_facts.h"
 #include "probe/python/module_table.h"
 #include "probe/python/module_tensors.h"
@@ -128,6 +129,7 @@ PyObject* enter(PyObject*, PyObject* const* arguments, PySize) {
   push_open(module);
   module_enter(call);
   if (unreported) report_module_tensors(module);
+  if (stats_configured()) note_call_masks(module, arguments[1], arguments[2]);
   return py.BoolFromLong(1);
 }
 

@@ -11,4 +11,5 @@ set(TENSORTAP_PROBE_PYTHON_SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/hook_thread.cpp
   ${CMAKE_CURRENT_LIST_DIR}/process_group.cpp
   ${CMAKE_CURRENT_LIST_DIR}/output_stats.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/mask_stats.cpp
   ${CMAKE_CURRENT_LIST_DIR}/optimizer_frame.cpp)

@@ -53,6 +53,7 @@ bool plain_elements(const c10::TensorImpl& impl, HostElements& found) {
   }
   found.count = static_cast<std::uint64_t>(impl.numel());
   found.dtype = static_cast<std::uint8_t>(c10::typeMetaToScalarType(impl.dtype()));
+  found.in_order = impl.is_contiguous();
   const auto* base = static_cast<const unsigned char*>(impl.unsafe_storage().data());
   if (base == nullptr) return found.count == 0;
   found.data = base + static_cast<std::size_t>(impl.storage_offset()) * impl.itemsize();

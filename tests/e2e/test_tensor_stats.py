@@ -1,4 +1,4 @@
-"""Statistics of what asked-for modules return: torch's own figures, in trace/10's form."""
+"""Statistics of what asked-for modules return, and of the masks they are given: torch's own figures, in trace/10's form."""
 import json
 import subprocess
 
@@ -91,3 +91,62 @@ def test_nobody_asked_nothing_is_read(torch):
     with support.Daemon() as daemon:
         daemon.run([torch.python, "-c", SCRIPT])
         assert not stats(daemon.only_run().trace)
+
+
+MASKS = """
+import torch
+torch.manual_seed(5)
+torch.set_num_threads(1)
+attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention, self.layer = attention, layer
+    def forward(self, x, *masks, **named):
+        self.attention(x, x, x, *masks)
+        return self.layer(x, **named)
+net, x = Net(), torch.randn(2, 3, 8)
+causal = torch.ones(3, 3, dtype=torch.bool).triu(1)
+padding = torch.tensor([[False, False, True], [False, False, False]])
+floats = torch.zeros(3, 3).masked_fill(causal, float("-inf"))
+odd = floats.clone()
+odd[2, 0] = float("nan")
+net(x, None, False, causal, src_mask=floats)
+net(x, padding, False, torch.zeros(3, 3, dtype=torch.bool), src_mask=odd, src_key_padding_mask=torch.zeros(2, 3))
+net(x, None, False, causal.expand(4, 3, 3), src_mask=causal.t())
+"""
+
+
+def test_masks_of_asked_for_attention_are_summarized(torch):
+    with support.Daemon() as daemon:
+        result = daemon.run([torch.python, "-c", MASKS], env={"TENSORTAP_STATS": "attention,layer"})
+        assert result.returncode == 0, result.stderr.decode()
+        run = daemon.only_run()
+        trace, diagnostics = run.trace, run.info["diagnostics"]
+        code = subprocess.run([support.TRACE_ANALYZE, "validate", run.trace_path], stdout=subprocess.DEVNULL).returncode
+    found = {}
+    for record in trace.records:
+        if record["kind"] == "tensor_stats" and record["ext"]["source"] == "mask":
+            ext = record["ext"]
+            span = trace.spans[record["span_id"]]
+            assert span.kind == "module" and record["label"].rpartition(".")[0] == span.name
+            found.setdefault(record["label"], []).append(
+                (record["dtype"], record["shape"], ext["has_nan_or_posinf"], ext["blocked_any"],
+                 ext["blocked_equals_strict_upper"]))
+    assert found == {
+        "attention.attn_mask": [("bool", [3, 3], False, True, True), ("bool", [3, 3], False, False, False)],
+        "attention.key_padding_mask": [("bool", [2, 3], False, True, False)],
+        "layer.src_mask": [("f32", [3, 3], False, True, True), ("f32", [3, 3], True, True, True)],
+        "layer.src_key_padding_mask": [("f32", [2, 3], False, False, False)],
+    }
+    # The expanded and the transposed one stand in memory otherwise than their indices say.
+    assert diagnostics["values_not_recorded"] == 2
+    assert code == 0
+
+
+def test_masks_nobody_asked_for_are_not_read(torch):
+    with support.Daemon() as daemon:
+        daemon.run([torch.python, "-c", MASKS], env={"TENSORTAP_STATS": "nothing"})
+        run = daemon.only_run()
+        assert not stats(run.trace) and "values_not_recorded" not in run.info["diagnostics"]

@@ -80,6 +80,7 @@ std::uint64_t next_module_number() noexcept { return 1; }
 bool stats_configured() noexcept { return false; }
 bool stats_wanted(const char*) noexcept { return false; }
 void note_stats(std::string_view, const void*) noexcept {}
+void note_mask(std::string_view, const void*) noexcept {}
 void note_gradient(std::string_view, std::string_view, const void*) noexcept {}
 
 bool inside_module() noexcept { return depth > 0; }
