@@ -1,8 +1,8 @@
 #include "probe/python/mask_stats.h"
 
 #include <cstdio>
-#include <cstring>
 
+#include "probe/core/mask_arguments.h"
 #include "probe/core/output_stats.h"
 #include "probe/python/module_table.h"
 #include "probe/python/python_tensor.h"
@@ -12,35 +12,6 @@ namespace tensortap::probe {
 namespace {
 
 constexpr std::size_t kMaxLabel = 1024;
-
-// Where a class's forward takes its masks: the place among the positional arguments, and the name.
-struct MaskArgument {
-  const char* type;
-  PySize place;
-  const char* name;
-};
-constexpr MaskArgument kMasks[] = {
-    {"MultiheadAttention", 3, "key_padding_mask"},
-    {"MultiheadAttention", 5, "attn_mask"},
-    {"TransformerEncoderLayer", 1, "src_mask"},
-    {"TransformerEncoderLayer", 2, "src_key_padding_mask"},
-    {"TransformerEncoder", 1, "mask"},
-    {"TransformerEncoder", 2, "src_key_padding_mask"},
-    {"TransformerDecoderLayer", 2, "tgt_mask"},
-    {"TransformerDecoderLayer", 3, "memory_mask"},
-    {"TransformerDecoderLayer", 4, "tgt_key_padding_mask"},
-    {"TransformerDecoderLayer", 5, "memory_key_padding_mask"},
-    {"TransformerDecoder", 2, "tgt_mask"},
-    {"TransformerDecoder", 3, "memory_mask"},
-    {"TransformerDecoder", 4, "tgt_key_padding_mask"},
-    {"TransformerDecoder", 5, "memory_key_padding_mask"},
-    {"Transformer", 2, "src_mask"},
-    {"Transformer", 3, "tgt_mask"},
-    {"Transformer", 4, "memory_mask"},
-    {"Transformer", 5, "src_key_padding_mask"},
-    {"Transformer", 6, "tgt_key_padding_mask"},
-    {"Transformer", 7, "memory_key_padding_mask"},
-};
 
 void note_one(const char* path, const char* name, PyObject* mask) {
   PyObject* type = py.ObjectType(mask);
@@ -61,10 +32,11 @@ void note_call_masks(PyObject* module, PyObject* args, PyObject* kwargs) {
   std::snprintf(path, sizeof path, "%s", *entry->path ? entry->path : entry->type);
   std::snprintf(type, sizeof type, "%s", entry->type);
   if (!stats_wanted(path)) return;
-  for (const MaskArgument& argument : kMasks) {
-    if (std::strcmp(argument.type, type) != 0) continue;
-    PyObject* mask = argument.place < py.TupleSize(args) ? py.TupleGetItem(args, argument.place)
-                                                         : py.DictGetItemString(kwargs, argument.name);
+  for (const MaskArgument& argument : kMaskArguments) {
+    if (!takes_mask(argument, type)) continue;
+    const auto place = static_cast<PySize>(argument.place);
+    PyObject* mask = place < py.TupleSize(args) ? py.TupleGetItem(args, place)
+                                                : py.DictGetItemString(kwargs, argument.name);
     if (mask) note_one(path, argument.name, mask);
   }
 }

@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "probe/core/capture.h"
+#include "probe/core/mask_arguments.h"
 #include "probe/core/node_writer.h"
 #include "probe/core/output_stats.h"
 #include "probe/core/tensor_reader.h"
@@ -63,6 +64,28 @@ void write_value(NodeWriter& nodes, const std::tuple<Items...>& items) noexcept 
   nodes.end(place, sizeof...(Items));
 }
 
+template <class T>
+void note_argument(const std::string& path, std::string_view type, std::uint32_t place, const T& value) {
+  if constexpr (std::is_same_v<T, at::Tensor>) {
+    if (!value.defined()) return;
+    for (const MaskArgument& argument : kMaskArguments) {
+      if (argument.place == place && takes_mask(argument, type))
+        note_mask(path + "." + argument.name, value.unsafeGetTensorImpl());
+    }
+  }
+}
+
+// The masks that an asked-for attention module is given.
+template <class... Args>
+void note_masks(format::StrRef path, std::string_view type, const Args&... args) noexcept {
+  try {
+    const std::string text(interned_text(path));
+    std::uint32_t place = 0;
+    if (stats_wanted(text.c_str())) (note_argument(text, type, place++, args), ...);
+  } catch (...) {  // out of memory
+  }
+}
+
 // Not inlined: its buffer must not stand on the stack while the module runs.
 template <class... Args>
 __attribute__((noinline)) format::StrRef enter_module(const torch::nn::Module* module, std::string_view type,
@@ -90,6 +113,7 @@ __attribute__((noinline)) format::StrRef enter_module(const torch::nn::Module* m
   call.tail_bytes = used + nodes.bytes();
   module_enter(call);
   if (undescribed) report_module_tensors(*module, call);
+  if (stats_configured()) note_masks(call.path, type, args...);
   return call.path;
 }
 

@@ -47,7 +47,7 @@ def work(rank, where):
     dist.barrier()
     dist.destroy_process_group()
 if __name__ == "__main__":
-    mp.spawn(work, args=(sys.argv[1],), nprocs=2)
+    mp.start_processes(work, args=(sys.argv[1],), nprocs=2, start_method=sys.argv[2])
 """
 
 # argv: file that says when to end. A group of one process: nobody has to be waited for.
@@ -131,10 +131,11 @@ def test_a_rank_that_only_the_process_group_knows(torch, daemon, tmp_path, metho
     assert all(run.state == "complete" for run in runs)
 
 
-def test_ranks_of_spawned_processes(torch, daemon, tmp_path):
+@pytest.mark.parametrize("how", ["spawn", "fork"])
+def test_ranks_of_processes_that_torch_starts(torch, daemon, tmp_path, how):
     script = tmp_path / "spawned.py"
     script.write_text(SPAWNED)
-    result = daemon.run([torch.python, str(script), init_methods(tmp_path)[0]])
+    result = daemon.run([torch.python, str(script), init_methods(tmp_path)[0], how])
     assert result.returncode == 0, result.stderr.decode()
     runs = [run for run in daemon.finished_runs(count=2) if run.trace.ops]
     assert places(runs) == {0: (2, "process_group", "gloo"), 1: (2, "process_group", "gloo")}

@@ -149,7 +149,7 @@ def test_cpp_statistics_of_asked_for_modules(cpp_told):
     _, run = cpp_told
     labels, outputs = {}, {span.id: span.end_ext.get("output") for span in run.trace.modules()}
     for record in run.trace.records:
-        if record["kind"] == "tensor_stats":
+        if record["kind"] == "tensor_stats" and record["ext"]["source"] != "mask":
             labels[record["label"]] = labels.get(record["label"], 0) + 1
             span = run.trace.spans[record["span_id"]]
             assert record["label"].startswith(span.name) and record["ext"]["source"] == "module_output"
@@ -158,6 +158,14 @@ def test_cpp_statistics_of_asked_for_modules(cpp_told):
                 assert record["shape"] == output["shape"] and record["ext"]["tensor"] == output["id"]
             assert record["abs_max"] >= record["rms"] > 0 and record["non_finite"] == 0
     assert labels == {name: STEPS for name in ("conv", "body.0", "body.1", "body.2", "attention.0", "attention.1")}
+
+
+def test_cpp_masks_of_asked_for_attention(cpp_told):
+    _, run = cpp_told
+    found = [(r["label"], r["dtype"], r["shape"], r["ext"]["has_nan_or_posinf"], r["ext"]["blocked_any"],
+              r["ext"]["blocked_equals_strict_upper"])
+             for r in run.trace.records if r["kind"] == "tensor_stats" and r["ext"]["source"] == "mask"]
+    assert found == [("attention.attn_mask", "bool", [2, 2], False, True, True)] * STEPS
 
 
 def test_cpp_job_computes_the_same_bit_by_bit(torch, cpp_told, daemon):

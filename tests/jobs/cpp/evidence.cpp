@@ -41,7 +41,8 @@ struct EvidenceNet : torch::nn::Module {
   }
   torch::Tensor forward(torch::Tensor x) {
     x = body->forward(torch::relu(norm->forward(conv->forward(x))).flatten(2));
-    return scale->forward(std::get<0>(attention->forward(x, x, x)));
+    const auto causal = torch::ones({x.size(0), x.size(0)}, torch::kBool).triu(1);
+    return scale->forward(std::get<0>(attention->forward(x, x, x, {}, /*need_weights=*/true, causal)));
   }
 };
 

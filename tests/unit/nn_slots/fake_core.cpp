@@ -96,6 +96,7 @@ std::string_view interned_text(format::StrRef ref) noexcept {
 bool stats_configured() noexcept { return false; }
 bool stats_wanted(const char*) noexcept { return false; }
 void note_stats(std::string_view, const void*) noexcept {}
+void note_mask(std::string_view, const void*) noexcept {}
 bool gradients_due(GradientMoment, std::uint64_t*) noexcept { return false; }
 bool python_note_gradients(std::uint64_t) { return true; }
 
