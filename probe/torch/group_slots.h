@@ -1,6 +1,6 @@
 // The moment at which the job makes its process group (torch.distributed, or c10d in C++): wrappers around
-// the constructors that libtorch_cpu exports. They tell core (process_group.h) the rank, the world's size
-// and, of gloo, the backend. Of a group whose constructor is in another library (NCCL in torch 1.x) only the
+// the constructors that libtorch_cpu and libtorch_cuda export. They tell core (process_group.h) the rank, the
+// world's size and, of gloo and NCCL, the backend. Of a group of another library (MPI in torch 1.x) only the
 // look into the interpreter knows.
 //
 // In place at all times, as the constructors of modules are: a job makes a handful of groups, and a process
