@@ -41,7 +41,9 @@ void append_member(std::string& line, const char* name, std::uint64_t value) {
 
 void stop_counting(Session& session) noexcept {
   if (!session.counting) return;
-  if (session.observers.remove_counter != nullptr) session.observers.remove_counter();
+  if (TorchSection torch; torch && session.observers.remove_counter != nullptr) {
+    session.observers.remove_counter();
+  }
   session.counted_ns += monotonic_ns() - session.counting_since_ns;
   session.counting = false;
 }
@@ -101,7 +103,11 @@ bool obey(Session& session, const CaptureOrder& order, std::string& why_not) {
     return false;
   }
   if (order.plan.begin == CapturePlan::Begin::kNow) {
-    if (!announce_run(session)) return false;
+    if (!announce_run(session)) {  // the collector went away just now: the next one is asked again
+      end_run(session);
+      session.wanted = true;
+      return false;
+    }
     open_run_now(session);
   } else {
     session.phase = Phase::kWatching;
@@ -135,8 +141,9 @@ bool hear(Session& session) {
 void follow_counting(Session& session, std::uint64_t now) {
   if (session.phase != Phase::kIdle || session.counted_share == 0) return;
   if (!session.counting) {
-    if (session.observers.install_counter != nullptr)
+    if (TorchSection torch; torch && session.observers.install_counter != nullptr) {
       session.observers.install_counter(session.counted_share);
+    }
     session.counting = true;
     session.counting_since_ns = session.last_counts_ns = now;
     if (session.connection.is_open()) send_state(session);

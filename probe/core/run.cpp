@@ -66,6 +66,8 @@ CaptureState* fresh_capture(Session& session) {
 }
 
 void put_in_place(Session& session, bool operators) noexcept {
+  TorchSection torch;
+  if (!torch) return;
   if (!session.steps_in_place && session.observers.install_steps != nullptr)
     session.observers.install_steps();
   session.steps_in_place = true;
@@ -75,8 +77,14 @@ void put_in_place(Session& session, bool operators) noexcept {
 }
 
 void take_away(Session& session) noexcept {
-  if (session.steps_in_place && session.observers.remove != nullptr) session.observers.remove();
+  TorchSection torch;
+  if (torch && session.steps_in_place && session.observers.remove != nullptr) session.observers.remove();
   session.steps_in_place = session.operators_in_place = false;
+}
+
+void tell_started(Session& session) noexcept {
+  TorchSection torch;
+  if (torch && session.observers.started != nullptr) session.observers.started();
 }
 
 // Is the first step near? It must not pass while this thread sleeps: ten times what passed since the last
@@ -204,7 +212,7 @@ void follow_process_group(Session& session) {
 void open_run_now(Session& session) {
   put_in_place(session, true);
   open_at_once(session);
-  if (session.observers.started != nullptr) session.observers.started();
+  tell_started(session);
   session.phase = Phase::kCapturing;
   session.last_flush_ns = session.last_busy_ns = monotonic_ns();
 }
@@ -214,7 +222,7 @@ void follow_plan(Session& session, std::uint64_t now) {
     if (!session.steps_in_place) {
       put_in_place(session, false);
       arm_capture(session.capture);
-      if (session.observers.started != nullptr) session.observers.started();
+      tell_started(session);
     }
     if (!first_step_is_near(session) || !session.connection.is_open()) return;
     if (!announce_run(session)) return;

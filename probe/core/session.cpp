@@ -36,11 +36,14 @@ constexpr int kCountingWaitMs = 1000;
 
 std::atomic<Session*> g_session{nullptr};
 
+pthread_mutex_t g_torch_lock = PTHREAD_MUTEX_INITIALIZER;
+bool g_torch_lives = true;  // with the lock
+
 void repatch(Session& session, std::uint64_t now) noexcept {
   if (session.observers.repatch == nullptr || !session.steps_in_place) return;
   if (now - session.last_repatch_ns < kRepatchNs) return;
   session.last_repatch_ns = now;
-  session.observers.repatch();
+  if (TorchSection torch; torch) session.observers.repatch();
 }
 
 // A full ring may make its thread wait only while what is in it goes somewhere.
@@ -258,6 +261,7 @@ void open_in_child() {
 }
 
 void after_fork_in_child() {
+  g_torch_lock = PTHREAD_MUTEX_INITIALIZER;  // its holder, if any, does not exist here
   Session* session = g_session.load(std::memory_order_acquire);
   if (session == nullptr) return;
   if (session->capture != nullptr && session->capture->memory.fd >= 0) close(session->capture->memory.fd);
@@ -282,6 +286,22 @@ void say_goodbye(Session& session, int status) {
 }
 
 }  // namespace
+
+TorchSection::TorchSection() noexcept {
+  pthread_mutex_lock(&g_torch_lock);
+  lives_ = g_torch_lives;
+}
+
+TorchSection::~TorchSection() { pthread_mutex_unlock(&g_torch_lock); }
+
+void session_torch_ends() noexcept {
+  timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += 5;  // longer than any section takes
+  if (pthread_mutex_timedlock(&g_torch_lock, &until) != 0) return;
+  g_torch_lives = false;
+  pthread_mutex_unlock(&g_torch_lock);
+}
 
 bool is_exiting(void* session) {
   return static_cast<Session*>(session)->exiting.load(std::memory_order_relaxed);

@@ -43,7 +43,26 @@ struct SessionSettings {
 // case. Returns 0 or an errno.
 int session_start(const Observers& observers, const SessionSettings& settings) noexcept;
 
-// exit(status) is running: closes the window and says goodbye.
+// Torch is about to be destroyed (exit runs the libraries' destructors while our thread still lives): waits
+// until nobody is inside a TorchSection, and lets nobody in any more. What is in place stays.
+void session_torch_ends() noexcept;
+
+// Whoever calls into torch from a thread of ours, or rewrites its slots, is inside one:
+//   if (TorchSection torch; torch) observers.install_steps();
+// Short: the process's exit may wait for it.
+class TorchSection {
+ public:
+  TorchSection() noexcept;
+  ~TorchSection();
+  TorchSection(const TorchSection&) = delete;
+  TorchSection& operator=(const TorchSection&) = delete;
+  explicit operator bool() const noexcept { return lives_; }
+
+ private:
+  bool lives_;
+};
+
+// exit(status) is running, torch may be gone: closes the window and says goodbye.
 void session_exit(int status) noexcept;
 
 }  // namespace tensortap::probe

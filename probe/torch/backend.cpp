@@ -67,13 +67,19 @@ int start(const TensortapStart* how) {
   try {
     const SessionSettings settings = {or_empty(how->socket), or_empty(how->launch), or_empty(how->capture),
                                       how->attached != 0};
-    nn_slots_prepare();
-    group_slots_install();
+    if (TorchSection torch; torch) {
+      nn_slots_prepare();
+      group_slots_install();
+    }
     return session_start(observers, settings);
   } catch (...) {
     return ENOMEM;
   }
 }
+
+// This library needs libtorch, so the loader runs this before libtorch's own destructors; on_exit's handler,
+// which closes the run, comes after them: operators of the job's destructors belong to it.
+__attribute__((destructor)) void torch_ends() { session_torch_ends(); }
 
 // Filled before anything of the backend runs.
 const TensortapBackend kBackend = {TENSORTAP_BACKEND_ABI, TORCH_VERSION, start, session_exit, sdk_table()};
