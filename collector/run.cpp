@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstring>
 #include <exception>
 
+#include "collector/json_fields.h"
 #include "format/trace_reader.h"
 
 namespace tensortap::collector {
@@ -34,6 +36,13 @@ class TerminalCatcher : public format::EventVisitor {
   std::string reason = "the producer's terminal record cannot be read";
   std::string ext;
 };
+
+// The last line with its LF; `lines` is whole lines.
+std::string_view last_line(std::string_view lines) {
+  if (lines.empty()) return {};
+  const std::size_t before = lines.rfind('\n', lines.size() - 2);
+  return lines.substr(before == std::string_view::npos ? 0 : before + 1);
+}
 
 // Folders of traces are their owner's alone: a trace tells command lines and names of a job.
 Status make_folders(const std::string& path) {
@@ -65,6 +74,11 @@ format::Result<std::unique_ptr<Run>> Run::create(RunInfo info) {
 std::unique_ptr<Run> Run::adopt(RunInfo info) {
   std::unique_ptr<Run> run(new Run(std::move(info)));
   run->adopted_ = true;
+  // What was refused before is in no file but run.json.
+  for (const auto& [cause, lines] : run->info_.ledger.dropped) {
+    const std::string_view stage = stage_of(cause);
+    if (stage == "socket" || stage == "daemon") run->refused_[cause] = lines;
+  }
   return run;
 }
 
@@ -88,9 +102,7 @@ Status Run::reopen() {
   auto& [writer, kept] = *opened;
   if (kept.cut_bytes > 0) spdlog::warn("{}: cut {} bytes of a torn last frame off", path(), kept.cut_bytes);
   writer_.emplace(std::move(writer));
-  for (const Cursor& cursor : kept.cursors) {
-    cursors_[cursor.ring] = std::max(cursors_[cursor.ring], cursor.position);
-  }
+  for (const Cursor& cursor : kept.cursors) cursors_[cursor.ring] = cursor;
   meta_line_ = kept.meta_line;
   has_terminal_ = kept.has_terminal;
   lines_written_ = kept.lines;
@@ -107,32 +119,89 @@ void Run::set_image(RingImage image) {
 std::vector<Cursor> Run::cursors() const {
   std::vector<Cursor> all;
   all.reserve(cursors_.size());
-  for (const auto& [ring, position] : cursors_) all.push_back({ring, position});
+  for (const auto& [ring, cursor] : cursors_) all.push_back(cursor);
   return all;
 }
 
-void Run::drop_line(const std::string& cause) {
-  count(cause);
-  if (!info_.probe) ++info_.ledger.dropped[cause];
+std::vector<Cursor> Run::cursors_with(const std::vector<Cursor>& more) const {
+  std::vector<Cursor> all = cursors();
+  all.insert(all.end(), more.begin(), more.end());  // the later one of a ring counts
+  return all;
+}
+
+void Run::drop_line(const std::string& cause, std::uint64_t lines) {
+  count(cause, lines);
+  refused_[cause] += lines;
+}
+
+Ledger Run::ledger(bool ended) const { return ledger_of(cursors(), lines_written_, has_terminal_, ended); }
+
+Ledger Run::ledger_of(const std::vector<Cursor>& on_disk, std::uint64_t lines, bool closed,
+                      bool ended) const {
+  if (!image_) {
+    Ledger ledger;
+    ledger.stored = lines;
+    ledger.dropped = refused_;
+    if (lines_lost_ > 0) ledger.dropped["write_failed"] = lines_lost_;
+    ledger.offered = ledger.stored + sum_of(ledger.dropped);
+    return ledger;
+  }
+  Losses losses;
+  losses.refused = refused_;
+  losses.recovered = recovery_.records;
+  losses.ended = ended;
+  losses.missing_cause = write_failed()                  ? "write_failed"
+                         : recovery_.malformed_rings > 0 ? "ring_malformed"
+                         : recovery_.too_much            ? "recovery_limit"
+                         : closed                        ? "line_after_terminal"
+                                                         : "";
+  Ledger ledger = settle_rings(image_->tally(), on_disk, losses);
+  ledger.unknown_tail_bytes_max = recovery_.unread_bytes;
+  if (write_failed() && !ledger.sequence) ledger.unknown_tail_bytes_max = image_->pending_bytes(on_disk);
+  return ledger;
 }
 
 void Run::commit(std::string_view lines, const std::vector<Cursor>& cursors) {
   const auto count_of_lines = static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
+  std::string with_terminal;
+  const std::string_view last = last_line(lines);
+  const bool is_terminal = !last.empty() && gate_.classify(last) == LineKind::kTerminal;
+  if (is_terminal && !terminal_written_) {  // ours has it
+    with_terminal = lines.substr(0, lines.size() - last.size());
+    with_terminal += terminal_with_ledger(last, count_of_lines, cursors);
+    lines = with_terminal;
+  }
   if (!write(lines, cursors)) {
     lines_lost_ += count_of_lines;
     return;
   }
   lines_written_ += count_of_lines;
-  if (!lines.empty()) {
-    const std::size_t before_last = lines.rfind('\n', lines.size() - 2);
-    const std::string_view last = lines.substr(before_last == std::string_view::npos ? 0 : before_last + 1);
-    if (gate_.classify(last) == LineKind::kTerminal) note_terminal(last);
-  }
+  if (is_terminal) note_terminal(last_line(lines));
   for (const Cursor& cursor : cursors) {
-    std::uint64_t& reached = cursors_[cursor.ring];
-    reached = std::max(reached, cursor.position);
+    if (cursor.position >= cursors_[cursor.ring].position) cursors_[cursor.ring] = cursor;
   }
   pending_.append(lines);
+}
+
+// What a plain producer says of its own losses stays; ours are added to it.
+std::string Run::terminal_with_ledger(std::string_view line, std::uint64_t lines,
+                                      const std::vector<Cursor>& cursors) {
+  namespace json = boost::json;
+  auto terminal = parse_object(line);
+  if (!terminal) return std::string(line);
+  const Ledger ours = ledger_of(cursors_with(cursors), lines_written_ + lines, true, true);
+  json::value& ext = (*terminal)["ext"];
+  if (!ext.is_object()) ext = json::object();
+  json::value& ledger = ext.get_object()["ledger"];
+  if (info_.probe || !ledger.is_object()) {
+    ledger = ledger_json(ours);
+  } else if (!ours.dropped.empty()) {
+    Ledger theirs = parse_ledger(ledger.get_object());
+    add_to(theirs.dropped, ours.dropped);
+    ledger.get_object()["offered"] = theirs.stored + sum_of(theirs.dropped);
+    ledger.get_object()["dropped"] = counts_json(theirs.dropped);
+  }
+  return json::serialize(*terminal) + "\n";
 }
 
 void Run::note(std::string_view line) {
@@ -191,17 +260,10 @@ void Run::fail_writing(const Error& error) {
 }
 
 void Run::suspend() {
-  if (!info_.probe) count_lines();
+  info_.ledger = ledger(false);
   if (Status status = write_run_json(info_); !status) {
     spdlog::error("run {}: {}", info_.run, status.error().to_string());
   }
-}
-
-void Run::count_lines() {
-  Ledger& ledger = info_.ledger;
-  ledger.stored = lines_written_;
-  ledger.offered = ledger.stored;
-  for (const auto& [cause, lines] : ledger.dropped) ledger.offered += lines;
 }
 
 void Run::analyze() try {

@@ -2,8 +2,8 @@
 //
 //   Result<unique_ptr<Run>> run = Run::create(info);        // folder and run.json
 //   run->commit(lines, cursors);                            // one frame; the first line ever is the meta
-//   line run->analyze();                                         // what was committed, after it was
-//   acknowledged run->finish({"process 71 died without closing its run"});
+//   line run->analyze();                                         // what was committed, after the
+//   acknowledgement run->finish({"process 71 died without closing its run"});
 //
 // A write that fails never stops the daemon: the run is marked failed with the reason, what still comes is
 // counted.
@@ -46,7 +46,7 @@ class Run {
   const RunInfo& info() const { return info_; }
   RunInfo& info() { return info_; }
   void count(const std::string& code, std::uint64_t times = 1) { info_.diagnostics[code] += times; }
-  void drop_line(const std::string& cause);  // counted, and in a plain producer's ledger
+  void drop_line(const std::string& cause, std::uint64_t lines = 1);  // counted, and in the ledger
 
   void set_image(RingImage image);
   bool has_image() const { return image_.has_value(); }
@@ -55,7 +55,11 @@ class Run {
   bool write_failed() const { return !write_error_.empty(); }
   std::vector<format::Cursor> cursors() const;
 
-  // Writes whole lines as one frame. The first line of a run must be its meta line, a terminal its last.
+  // The account as it stands; `ended`: nothing more comes of the producer.
+  Ledger ledger(bool ended) const;
+
+  // Writes whole lines as one frame. The first line of a run must be its meta line, a terminal its last; that
+  // is stored with the ledger in its `ext`.
   void commit(std::string_view lines, const std::vector<format::Cursor>& cursors);
   // Takes a `note` line; refused ones are counted. It is in the stored meta line after the next
   // write_notes().
@@ -79,14 +83,22 @@ class Run {
   bool write(std::string_view lines, const std::vector<format::Cursor>& cursors);
   void refeed();
   void note_terminal(std::string_view line);
+  // `line` is the terminal of `lines` more lines up to `cursors`.
+  std::string terminal_with_ledger(std::string_view line, std::uint64_t lines,
+                                   const std::vector<format::Cursor>& cursors);
 
   void recover_rings();
   void recovered(std::string_view lines, const std::vector<format::Cursor>& cursors, std::string& terminal);
   void settle_ledger(const Ending& ending);
-  void count_lines();
+  // With so many lines and these cursors on disk. `closed`: the producer's terminal is among them.
+  Ledger ledger_of(const std::vector<format::Cursor>& on_disk, std::uint64_t lines, bool closed,
+                   bool ended) const;
+  std::vector<format::Cursor> cursors_with(const std::vector<format::Cursor>& more) const;
   void resume_writing();
   void write_terminal(const std::string& reason);
   void settle_meta();
+  void settle_claims();
+  void change_meta(const format::Result<std::string>& line);
   void write_reports();
 
   RunInfo info_;
@@ -94,7 +106,7 @@ class Run {
   std::optional<RingImage> image_;
   std::unique_ptr<analyzers::Analysis> analysis_;
   LineGate gate_;
-  std::map<std::uint32_t, std::uint64_t> cursors_;
+  std::map<std::uint32_t, format::Cursor> cursors_;
   std::string meta_line_;
   RunNotes notes_;
   GradientManifest gradients_;
@@ -103,12 +115,14 @@ class Run {
   bool refeed_ = false;   // the file's content was not analyzed in this process
   bool has_terminal_ = false;
   bool terminal_failed_ = false;
+  bool terminal_written_ = false;  // by us: the producer did not close its run
   std::string terminal_reason_;
   std::string terminal_ext_;
   std::string write_error_;  // of the first write that failed
   bool writing_stopped_ = false;
   std::uint64_t lines_written_ = 0;
   std::uint64_t lines_lost_ = 0;  // came after a write had failed
+  Counts refused_;                // cause → lines
   Recovery recovery_;
 };
 

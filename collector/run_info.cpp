@@ -62,16 +62,6 @@ RunState parse_state(std::string_view name) {
   return name == "failed" ? RunState::kFailed : RunState::kOpen;
 }
 
-Counts parse_counts(const json::object& object, std::string_view key) {
-  Counts counts;
-  if (const json::object* member = find_object(object, key)) {
-    for (const auto& [name, value] : *member) {
-      if (const auto number = as_unsigned(value)) counts[std::string(name)] = *number;
-    }
-  }
-  return counts;
-}
-
 }  // namespace
 
 std::string_view run_state_name(RunState state) {
@@ -84,20 +74,6 @@ std::string_view run_state_name(RunState state) {
       return "failed";
   }
   return "?";
-}
-
-json::object counts_json(const Counts& counts) {
-  json::object object;
-  for (const auto& [name, count] : counts) object[name] = count;
-  return object;
-}
-
-json::object ledger_json(const Ledger& ledger) {
-  json::object object{{"offered", ledger.offered}, {"stored", ledger.stored}};
-  object["dropped"] = counts_json(ledger.dropped);
-  object["unknown_tail_bytes_max"] =
-      ledger.unknown_tail_bytes_max ? json::value(*ledger.unknown_tail_bytes_max) : json::value(nullptr);
-  return object;
 }
 
 json::object run_json(const RunInfo& info) {
@@ -162,15 +138,6 @@ format::Result<RunInfo> parse_run_json(std::string_view text) {
   info.diagnostics = parse_counts(object, "diagnostics");
   if (info.run.empty()) return Error{ErrorCode::kMalformed, "names no run"};
   return info;
-}
-
-Ledger parse_ledger(const json::object& object) {
-  Ledger ledger;
-  ledger.offered = unsigned_field(object, "offered").value_or(0);
-  ledger.stored = unsigned_field(object, "stored").value_or(0);
-  ledger.dropped = parse_counts(object, "dropped");
-  ledger.unknown_tail_bytes_max = unsigned_field(object, "unknown_tail_bytes_max");
-  return ledger;
 }
 
 format::Result<RunInfo> read_run_json(const std::string& folder) {

@@ -208,6 +208,7 @@ void Session::attach(std::unique_ptr<Run> run, Replies& replies) {
   done_ = run_->has_terminal();
   cursors_.clear();
   seq_.reset();
+  lines_since_batch_ = 0;
   if (role_ == Role::kProbe) replies.text += welcome_line(*run_);
 }
 

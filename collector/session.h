@@ -124,9 +124,10 @@ class Session {
   bool news_ = false;
   std::string finished_;
 
-  std::string held_;                                // lines that are not committed
-  std::size_t whole_ = 0;                           // bytes of it that may be
-  std::map<std::uint32_t, std::uint64_t> cursors_;  // of the batches among them
+  std::string held_;                                 // lines that are not committed
+  std::size_t whole_ = 0;                            // bytes of it that may be
+  std::map<std::uint32_t, format::Cursor> cursors_;  // of the batches among them
+  std::uint64_t lines_since_batch_ = 0;
   std::optional<std::uint64_t> seq_;
   bool meta_held_ = false;
   bool terminal_held_ = false;

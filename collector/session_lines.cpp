@@ -13,8 +13,24 @@ namespace tensortap::collector {
 namespace json = boost::json;
 using format::Cursor;
 
+namespace {
+
+// [ring, position] or [ring, position, records]
+std::optional<Cursor> parse_cursor(const json::value& item) {
+  const json::array* parts = item.if_array();
+  if (parts == nullptr || parts->size() < 2 || parts->size() > 3) return std::nullopt;
+  const auto ring = as_unsigned((*parts)[0]);
+  const auto position = as_unsigned((*parts)[1]);
+  const auto records = parts->size() == 3 ? as_unsigned((*parts)[2]) : std::optional<std::uint64_t>(0);
+  if (!ring || !position || !records || *ring >= format::kMaxRings) return std::nullopt;
+  return Cursor{static_cast<std::uint32_t>(*ring), *position, *records};
+}
+
+}  // namespace
+
 void Session::producer_line(LineKind kind, std::string_view line, Replies& replies) {
   if (kind == LineKind::kBatch && role_ == Role::kProbe) return take_batch(line, replies);
+  ++lines_since_batch_;
   if (kind == LineKind::kNote && role_ == Role::kProbe) return run_->note(line);
   if (kind == LineKind::kMeta && !terminal_held_) return take_meta(line, replies);
   const bool record = kind == LineKind::kRecord || kind == LineKind::kTerminal;
@@ -60,14 +76,16 @@ void Session::take_batch(std::string_view line, Replies& replies) {
   if (!seq || list == nullptr || !list->is_array())
     return refuse("a batch line has seq and cursors", replies);
   for (const json::value& item : list->get_array()) {
-    const json::array* pair = item.if_array();
-    const auto ring = pair != nullptr && pair->size() == 2 ? as_unsigned((*pair)[0]) : std::nullopt;
-    const auto position = ring ? as_unsigned((*pair)[1]) : std::nullopt;
-    if (!position || *ring >= format::kMaxRings) return refuse("a cursor is [ring, position]", replies);
-    std::uint64_t& reached = cursors_[static_cast<std::uint32_t>(*ring)];
-    if (*position < reached) return refuse("a ring's cursor went back", replies);
-    reached = *position;
+    const auto cursor = parse_cursor(item);
+    if (!cursor) return refuse("a cursor is [ring, position, records]", replies);
+    Cursor& reached = cursors_[cursor->ring];
+    if (cursor->position < reached.position) return refuse("a ring's cursor went back", replies);
+    reached = *cursor;
   }
+  // A stream loses nothing on its way; what is missing all the same was not sent, or not as lines.
+  const std::uint64_t sent = unsigned_field(*batch, "lines").value_or(lines_since_batch_);
+  if (sent > lines_since_batch_) run_->drop_line("lines_missing", sent - lines_since_batch_);
+  lines_since_batch_ = 0;
   if (!seq_) first_whole_ = Clock::now();
   seq_ = *seq;
   whole_ = held_.size();
@@ -93,7 +111,7 @@ void Session::commit_whole(Replies* replies) {
   if (run_ == nullptr || (whole_ == 0 && !seq_)) return;
   std::vector<Cursor> cursors;
   cursors.reserve(cursors_.size());
-  for (const auto& [ring, position] : cursors_) cursors.push_back({ring, position});
+  for (const auto& [ring, cursor] : cursors_) cursors.push_back(cursor);
   // Before the cursors that acknowledge them are on disk, where there is a meta line already.
   if (run_->has_meta()) run_->write_notes();
   run_->commit(std::string_view(held_).substr(0, whole_), cursors);

@@ -112,7 +112,8 @@ std::optional<FrameInfo> decode_frame_info(std::string_view payload) {
   info.cursors.reserve(cursors);
   for (std::size_t i = 0; i < cursors; ++i) {
     const char* cursor = p + kFrameInfoFixedBytes + i * kCursorBytes;
-    info.cursors.push_back({take<std::uint32_t>(cursor), take<std::uint64_t>(cursor + 8)});
+    info.cursors.push_back(
+        {take<std::uint32_t>(cursor), take<std::uint64_t>(cursor + 8), take<std::uint32_t>(cursor + 4)});
   }
   return info;
 }
@@ -189,7 +190,7 @@ Result<std::string_view> FrameCodec::encode(std::string_view lines, const std::v
   put(info, static_cast<std::uint32_t>(kFrameRangeBytes));
   for (const Cursor& cursor : cursors) {
     put(info, cursor.ring);
-    put(info, std::uint32_t{0});
+    put(info, static_cast<std::uint32_t>(cursor.records));
     put(info, cursor.position);
   }
   put_range(info, range_of(lines));
