@@ -10,7 +10,9 @@
 #include <cstring>
 #include <exception>
 
+#include "collector/access.h"
 #include "collector/json_fields.h"
+#include "collector/limits.h"
 #include "format/trace_reader.h"
 
 namespace tensortap::collector {
@@ -44,14 +46,15 @@ std::string_view last_line(std::string_view lines) {
   return lines.substr(before == std::string_view::npos ? 0 : before + 1);
 }
 
-// Folders of traces are their owner's alone: a trace tells command lines and names of a job.
-Status make_folders(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) == 0) return {};
+// A trace tells command lines and names of a job: its folder is its owner's alone. Of another user's run the
+// mode bounds what its access control list gives to that user (access.h).
+Status make_folders(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return {};
   if (errno == ENOENT) {
     const std::size_t slash = path.rfind('/');
     if (slash != std::string::npos && slash != 0) {
-      if (Status status = make_folders(path.substr(0, slash)); !status) return status;
-      if (::mkdir(path.c_str(), 0700) == 0) return {};
+      if (Status status = make_folders(path.substr(0, slash), mode); !status) return status;
+      if (::mkdir(path.c_str(), mode) == 0) return {};
     }
   }
   struct stat status {};
@@ -62,17 +65,29 @@ Status make_folders(const std::string& path) {
 
 }  // namespace
 
-Run::Run(RunInfo info) : info_(std::move(info)), analysis_(std::make_unique<analyzers::Analysis>()) {}
+Run::Run(RunInfo info, RunSurroundings surroundings)
+    : info_(std::move(info)),
+      around_(std::move(surroundings)),
+      analysis_(std::make_unique<analyzers::Analysis>()) {}
 
-format::Result<std::unique_ptr<Run>> Run::create(RunInfo info) {
-  std::unique_ptr<Run> run(new Run(std::move(info)));
-  if (Status status = make_folders(run->info_.folder); !status) return status.error();
-  if (Status status = write_run_json(run->info_); !status) return status.error();
+format::Result<std::unique_ptr<Run>> Run::create(RunInfo info, RunSurroundings surroundings) {
+  std::unique_ptr<Run> run(new Run(std::move(info), std::move(surroundings)));
+  const bool foreign = run->info_.uid != ::geteuid();
+  if (Status status = make_folders(run->info_.folder, foreign ? 0750 : 0700); !status) return status.error();
+  if (foreign && run->around_.settings.other_users) {
+    if (Status status = let_read(run->info_.folder, run->info_.uid); !status) {
+      spdlog::warn("run {}: {}", run->info_.run, status.error().to_string());
+    }
+  }
+  if (Status status = write_run_json(run->info_, run->is_durable(Durability::kSecond)); !status) {
+    ::rmdir(run->info_.folder.c_str());  // an empty one would be there for ever
+    return status.error();
+  }
   return run;
 }
 
-std::unique_ptr<Run> Run::adopt(RunInfo info) {
-  std::unique_ptr<Run> run(new Run(std::move(info)));
+std::unique_ptr<Run> Run::adopt(RunInfo info, RunSurroundings surroundings) {
+  std::unique_ptr<Run> run(new Run(std::move(info), std::move(surroundings)));
   run->adopted_ = true;
   // What was refused before is in no file but run.json.
   for (const auto& [cause, lines] : run->info_.ledger.dropped) {
@@ -104,6 +119,7 @@ Status Run::reopen() {
   writer_.emplace(std::move(writer));
   for (const Cursor& cursor : kept.cursors) cursors_[cursor.ring] = cursor;
   meta_line_ = kept.meta_line;
+  account_stored();
   has_terminal_ = kept.has_terminal;
   lines_written_ = kept.lines;
   refeed_ = true;
@@ -142,7 +158,7 @@ Ledger Run::ledger_of(const std::vector<Cursor>& on_disk, std::uint64_t lines, b
     Ledger ledger;
     ledger.stored = lines;
     ledger.dropped = refused_;
-    if (lines_lost_ > 0) ledger.dropped["write_failed"] = lines_lost_;
+    if (lines_lost_ > 0) ledger.dropped[stop_cause_] = lines_lost_;
     ledger.offered = ledger.stored + sum_of(ledger.dropped);
     return ledger;
   }
@@ -150,18 +166,19 @@ Ledger Run::ledger_of(const std::vector<Cursor>& on_disk, std::uint64_t lines, b
   losses.refused = refused_;
   losses.recovered = recovery_.records;
   losses.ended = ended;
-  losses.missing_cause = write_failed()                  ? "write_failed"
-                         : recovery_.malformed_rings > 0 ? "ring_malformed"
-                         : recovery_.too_much            ? "recovery_limit"
-                         : closed                        ? "line_after_terminal"
-                                                         : "";
+  using Text = std::string;
+  losses.missing_cause = write_failed()                  ? stop_cause_
+                         : recovery_.malformed_rings > 0 ? Text("ring_malformed")
+                         : recovery_.too_much            ? Text("recovery_limit")
+                         : closed                        ? Text("line_after_terminal")
+                                                         : Text();
   Ledger ledger = settle_rings(image_->tally(), on_disk, losses);
   ledger.unknown_tail_bytes_max = recovery_.unread_bytes;
   if (write_failed() && !ledger.sequence) ledger.unknown_tail_bytes_max = image_->pending_bytes(on_disk);
   return ledger;
 }
 
-void Run::commit(std::string_view lines, const std::vector<Cursor>& cursors) {
+bool Run::commit(std::string_view lines, const std::vector<Cursor>& cursors, bool may_wait) {
   const auto count_of_lines = static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
   std::string with_terminal;
   const std::string_view last = last_line(lines);
@@ -171,16 +188,34 @@ void Run::commit(std::string_view lines, const std::vector<Cursor>& cursors) {
     with_terminal += terminal_with_ledger(last, count_of_lines, cursors);
     lines = with_terminal;
   }
-  if (!write(lines, cursors)) {
-    lines_lost_ += count_of_lines;
-    return;
+  Status written = writing_stopped_ ? Status() : write(lines, cursors);
+  if (!written && may_wait && written.error().code == ErrorCode::kIo) {
+    if (!disk_waits_) {
+      spdlog::warn("run {}: {}; it waits for the disk", info_.run, written.error().to_string());
+    }
+    disk_waits_ = true;
+    count("disk_wait");
+    ++around_.metrics.disk_waits;
+    return false;
   }
+  if (!written) fail_writing(written.error());
+  if (writing_stopped_) {
+    lines_lost_ += count_of_lines;
+    return true;
+  }
+  if (disk_waits_) spdlog::info("run {}: the disk takes it again", info_.run);
+  disk_waits_ = false;
   lines_written_ += count_of_lines;
+  around_.metrics.lines_written += count_of_lines;
+  ++around_.metrics.frames_written;
+  account_stored();
+  make_durable();
   if (is_terminal) note_terminal(last_line(lines));
   for (const Cursor& cursor : cursors) {
     if (cursor.position >= cursors_[cursor.ring].position) cursors_[cursor.ring] = cursor;
   }
-  pending_.append(lines);
+  if (around_.settings.analyze) pending_.append(lines);
+  return true;
 }
 
 // What a plain producer says of its own losses stays; ours are added to it.
@@ -222,34 +257,75 @@ void Run::write_notes() {
   analysis_->replace_meta(meta_line_);
 }
 
-bool Run::write(std::string_view lines, const std::vector<Cursor>& cursors) {
-  if (writing_stopped_) return false;
+Status Run::write(std::string_view lines, const std::vector<Cursor>& cursors) {
   std::string_view rest = lines;
   if (!writer_) {
     const std::string_view meta = lines.substr(0, lines.find('\n') + 1);
     auto created = format::TraceFileWriter::create(path(), meta);
-    if (!created) {
-      fail_writing(created.error());
-      return false;
-    }
+    if (!created) return created.error();
     writer_.emplace(std::move(*created));
     meta_line_ = meta;
     rest.remove_prefix(meta.size());
+    if (is_durable(Durability::kSecond)) {
+      if (Status status = sync_folder(info_.folder); !status) return status;
+    }
+  } else if (rest.substr(0, meta_line_.size()) == meta_line_ && lines_written_ == 0) {
+    rest.remove_prefix(meta_line_.size());  // tried again: the meta frame is there
   }
-  if (rest.empty() && cursors.empty()) return true;
-  if (Status status = writer_->append(rest, cursors); !status) {
-    fail_writing(status.error());
-    return false;
+  if (!rest.empty() || !cursors.empty()) {
+    if (Status status = writer_->append(rest, cursors); !status) return status;
   }
-  return true;
+  return {};
+}
+
+void Run::make_durable() {
+  if (is_durable(Durability::kFrame)) {
+    sync();
+  } else if (is_durable(Durability::kSecond) && !sync_deadline_) {
+    sync_deadline_ = Clock::now() + kSyncInterval;
+  }
+}
+
+void Run::sync() {
+  sync_deadline_.reset();
+  if (!writer_) return;
+  ++around_.metrics.syncs;
+  Status status = writer_->sync();
+  if (status) return;
+  // What the kernel could not write it may have thrown away: nobody knows what is on the medium, and a later
+  // success would say nothing about it.
+  count("sync_failed");
+  if (is_durable(Durability::kSecond)) {
+    stop_writing("write_failed",
+                 "the collector could not make the trace durable: " + status.error().to_string());
+  } else {
+    spdlog::error("run {}: {}", info_.run, status.error().to_string());
+  }
+}
+
+// Its file in the account of its user.
+void Run::account_stored() {
+  const std::uint64_t bytes = writer_ ? writer_->stored_bytes() : 0;
+  around_.account->stored_bytes += bytes - accounted_bytes_;  // wraps around when it became less
+  if (bytes > accounted_bytes_) around_.metrics.bytes_written += bytes - accounted_bytes_;
+  accounted_bytes_ = bytes;
 }
 
 // From here on nothing more is written: a gap in the middle would make the rest of the stream a lie.
 void Run::fail_writing(const Error& error) {
-  writing_stopped_ = true;
-  if (!write_error_.empty()) return;
-  write_error_ = "the collector could not write the trace: " + error.to_string();
+  if (write_failed()) {
+    writing_stopped_ = true;
+    return;
+  }
   count("write_failed");
+  stop_writing("write_failed", "the collector could not write the trace: " + error.to_string());
+}
+
+void Run::stop_writing(const std::string& cause, const std::string& reason) {
+  writing_stopped_ = true;
+  if (write_failed()) return;
+  stop_cause_ = cause;
+  write_error_ = reason;
   spdlog::error("run {}: {}; the run goes on unstored", info_.run, write_error_);
   RunInfo failed = info_;
   failed.state = RunState::kFailed;

@@ -22,13 +22,15 @@ namespace json = boost::json;
 void Run::finish(const Ending& ending) {
   if (Status status = open(); !status) {
     // Left as it is, for somebody to look at.
-    write_error_ = status.error().to_string();
-    writing_stopped_ = true;
-    spdlog::error("run {}: {}", info_.run, write_error_);
+    stop_writing("write_failed", status.error().to_string());
   }
   analyze();
   if (image_ && !has_terminal_ && !write_failed()) recover_rings();
   resume_writing();
+  if (!around_.settings.analyze && writer_) {  // coverage and the time of a terminal need the content
+    refeed_ = true;
+    analyze();
+  }
   settle_ledger(ending);
 
   std::string reason = write_failed() ? write_error_ : ending.reason;
@@ -46,13 +48,14 @@ void Run::finish(const Ending& ending) {
     } else {
       settle_claims();
     }
-    write_reports();
+    if (around_.settings.analyze) write_reports();
     if (Status status = writer_->finish(); !status)  // the trace is whole without it
       spdlog::warn("run {}: {}", info_.run, status.error().to_string());
-    if (Status status = writer_->sync(); !status)
-      spdlog::error("run {}: {}", info_.run, status.error().to_string());
+    if (is_durable(Durability::kEnd)) sync();
+    account_stored();
   }
-  if (Status status = write_run_json(info_); !status) {
+  const bool durable = is_durable(Durability::kEnd) && writer_;
+  if (Status status = write_run_json(info_, durable); !status) {
     spdlog::error("run {}: {}", info_.run, status.error().to_string());
   }
   writer_.reset();

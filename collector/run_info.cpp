@@ -153,20 +153,27 @@ format::Result<RunInfo> read_run_json(const std::string& folder) {
   return info;
 }
 
-format::Status write_run_json(const RunInfo& info) {
-  return replace_file(info.folder + "/run.json", json::serialize(run_json(info)) + "\n");
+format::Status write_run_json(const RunInfo& info, bool durable) {
+  return replace_file(info.folder + "/run.json", json::serialize(run_json(info)) + "\n", durable);
 }
 
-format::Status replace_file(const std::string& path, std::string_view content) {
+format::Status sync_folder(const std::string& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) return io_error("cannot sync", folder);
+  return {};
+}
+
+format::Status replace_file(const std::string& path, std::string_view content, bool durable) {
   const std::string temporary = path + ".new";
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640));
   if (!fd) return io_error("cannot create", temporary);
-  if (!write_all(fd.get(), content)) {
+  if (!write_all(fd.get(), content) || (durable && ::fdatasync(fd.get()) != 0)) {
     const Error error = io_error("cannot write", temporary);
     ::unlink(temporary.c_str());
     return error;
   }
   if (::rename(temporary.c_str(), path.c_str()) != 0) return io_error("cannot rename to", path);
+  if (durable) return sync_folder(path.substr(0, path.rfind('/')));
   return {};
 }
 

@@ -50,10 +50,13 @@ std::string control_line(const RunInfo& info);
 
 format::Result<RunInfo> parse_run_json(std::string_view text);
 format::Result<RunInfo> read_run_json(const std::string& folder);
-format::Status write_run_json(const RunInfo& info);
+// `durable`: on the medium when it returns.
+format::Status write_run_json(const RunInfo& info, bool durable = false);
 
 // Writes a whole file beside its place and renames it there: readers see the old one or the new one.
-format::Status replace_file(const std::string& path, std::string_view content);
+format::Status replace_file(const std::string& path, std::string_view content, bool durable = false);
+// The names in a folder are on the medium when it returns.
+format::Status sync_folder(const std::string& folder);
 
 // "2026-03-01T12:34:56Z"
 std::string utc_now();

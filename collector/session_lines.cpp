@@ -55,7 +55,7 @@ void Session::take_meta(std::string_view line, Replies& replies) {
   }
   const auto meta = parse_object(line);
   if (!meta || string_field(*meta, "run_id") != run_->info().run) {
-    return refuse("meta.run_id is not the run that hello named", replies);
+    return refuse("protocol", "meta.run_id is not the run that hello named", replies);
   }
   meta_held_ = true;
   hold(line);
@@ -74,12 +74,12 @@ void Session::take_batch(std::string_view line, Replies& replies) {
   const auto seq = batch ? unsigned_field(*batch, "seq") : std::nullopt;
   const json::value* list = batch ? batch->if_contains("cursors") : nullptr;
   if (!seq || list == nullptr || !list->is_array())
-    return refuse("a batch line has seq and cursors", replies);
+    return refuse("protocol", "a batch line has seq and cursors", replies);
   for (const json::value& item : list->get_array()) {
     const auto cursor = parse_cursor(item);
-    if (!cursor) return refuse("a cursor is [ring, position, records]", replies);
+    if (!cursor) return refuse("protocol", "a cursor is [ring, position, records]", replies);
     Cursor& reached = cursors_[cursor->ring];
-    if (cursor->position < reached.position) return refuse("a ring's cursor went back", replies);
+    if (cursor->position < reached.position) return refuse("protocol", "a ring's cursor went back", replies);
     reached = *cursor;
   }
   // A stream loses nothing on its way; what is missing all the same was not sent, or not as lines.
@@ -95,26 +95,58 @@ void Session::take_batch(std::string_view line, Replies& replies) {
 
 std::optional<Session::Clock::time_point> Session::deadline() const {
   if (run_ == nullptr) return std::nullopt;
-  if (role_ == Role::kProbe && seq_) return first_whole_ + kProbeMaxAge;
-  if (role_ == Role::kPlain && whole_ > 0)
-    return std::min(last_line_ + kPlainQuiet, first_whole_ + kPlainMaxAge);
-  return std::nullopt;
+  std::optional<Clock::time_point> due = run_->sync_deadline();
+  const auto sooner = [&](Clock::time_point when) { due = due ? std::min(*due, when) : when; };
+  if (stalled_until_) {
+    sooner(*stalled_until_);
+  } else if (role_ == Role::kProbe && seq_) {
+    sooner(first_whole_ + kProbeMaxAge);
+  } else if (role_ == Role::kPlain && whole_ > 0) {
+    sooner(std::min(last_line_ + kPlainQuiet, first_whole_ + kPlainMaxAge));
+  }
+  return due;
 }
 
 void Session::commit_due(Replies& replies) {
+  const auto now = Clock::now();
   const auto due = deadline();
-  if (due && *due <= Clock::now()) commit_whole(&replies);
+  if (!due || *due > now) return;
+  if (run_->sync_deadline() && *run_->sync_deadline() <= now) run_->sync();
+  commit_now(replies);
+}
+
+void Session::commit_now(Replies& replies) {
+  commit_whole(&replies);
+  account();
+  if (!over_quota_.empty()) refuse("quota_bytes", std::exchange(over_quota_, {}), replies);
+}
+
+// What was taken stays; what comes from now on is counted and let go.
+void Session::check_quota() {
+  if (run_->write_failed()) return;
+  const std::string fault = store_.quota_fault(run_->info().uid);
+  if (fault.empty()) return;
+  run_->stop_writing("quota_bytes", fault);
+  over_quota_ = fault;
 }
 
 // One frame of everything that is whole, then the acknowledgement.
-void Session::commit_whole(Replies* replies) {
+void Session::commit_whole(Replies* replies, Commit commit) {
   if (run_ == nullptr || (whole_ == 0 && !seq_)) return;
+  check_quota();
   std::vector<Cursor> cursors;
   cursors.reserve(cursors_.size());
   for (const auto& [ring, cursor] : cursors_) cursors.push_back(cursor);
   // Before the cursors that acknowledge them are on disk, where there is a meta line already.
   if (run_->has_meta()) run_->write_notes();
-  run_->commit(std::string_view(held_).substr(0, whole_), cursors);
+  // A probe's rings hold what is not acknowledged: it can wait until the disk takes it again.
+  const bool may_wait = role_ == Role::kProbe && commit == Commit::kOngoing;
+  const bool waits = !run_->commit(std::string_view(held_).substr(0, whole_), cursors, may_wait);
+  stalled_until_.reset();
+  if (waits) {
+    stalled_until_ = Clock::now() + kDiskRetry;
+    return;
+  }
   run_->write_notes();
   if (whole_ == held_.size() && held_.capacity() > 2 * kProbeFrameBytes) {
     std::string().swap(held_);  // a burst does not keep its memory
@@ -138,6 +170,7 @@ void Session::drop_tail() {
   whole_ = 0;
   cursors_.clear();
   seq_.reset();
+  stalled_until_.reset();
 }
 
 }  // namespace tensortap::collector

@@ -24,7 +24,7 @@ class PlainSession : public ::testing::Test {
   StateFolder state_;
   std::unique_ptr<Store> store_ = state_.open();
   Peer peer_ = own_peer();
-  std::atomic<std::size_t> held_{0};
+  MemoryBudget held_{std::size_t{512} << 20};
   Session session_{*store_, peer_, held_};
 };
 
@@ -161,7 +161,7 @@ TEST_F(PlainSession, ALineThatIsTooLongCostsItsProducer) {
   const RunInfo info = only_run(*store_);
   EXPECT_EQ(info.state, RunState::kFailed);
   EXPECT_EQ(stored_lines(info.folder).size(), 3u) << "what came before is kept";
-  EXPECT_LT(held_, std::size_t{4} << 20);
+  EXPECT_LT(held_.used(), std::size_t{4} << 20);
 }
 
 TEST_F(PlainSession, AFolderThatVanishesFailsTheRunAndNotTheDaemon) {

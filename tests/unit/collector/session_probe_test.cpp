@@ -58,7 +58,7 @@ class ProbeSession : public ::testing::Test {
   StateFolder state_;
   std::unique_ptr<Store> store_ = state_.open();
   Peer peer_ = own_peer();
-  std::atomic<std::size_t> held_{0};
+  MemoryBudget held_{std::size_t{512} << 20};
   RingMemory memory_{16};
   std::uint64_t time_ = 1;
   const std::string meta_ = meta_line("p-1");
@@ -356,7 +356,7 @@ TEST_F(ProbeSession, TooManyUncommittedBytesAreRefused) {
     refused = feed(*session, chunk).close;
   }
   EXPECT_TRUE(refused);
-  EXPECT_LT(held_, std::size_t{1} << 20) << "and let go";
+  EXPECT_LT(held_.used(), std::size_t{1} << 20) << "and let go";
 }
 
 TEST_F(ProbeSession, RunsFollowEachOtherOnOneConnection) {
