@@ -64,7 +64,7 @@ Daemon::Daemon(std::unique_ptr<Store> store, Listener listener)
       acceptor_(asio::make_strand(hub_.io)),
       signals_(hub_.io),
       retry_(acceptor_.get_executor()),
-      retention_(acceptor_.get_executor()) {
+      upkeep_(acceptor_.get_executor()) {
   acceptor_.assign(asio::local::stream_protocol(), listener_.release_fd());
 }
 
@@ -84,7 +84,7 @@ void Daemon::run() {
   hub_.gate.places = static_cast<int>(count) - 1;
   watch_open_runs();
   accept();
-  look_after_retention();
+  look_after_runs();
   spdlog::info("listening on {}", listener_.path());
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < count; ++i) threads.emplace_back([this] { work_until_done(hub_.io); });
@@ -118,13 +118,11 @@ void Daemon::watch_open_runs() {
   }
 }
 
-void Daemon::look_after_retention() {
-  const Retention& retention = store_->settings().retention;
-  if (retention.keep.count() == 0 && retention.max_bytes == 0) return;
-  store_->enforce_retention();
-  retention_.expires_after(kRetentionInterval);
-  retention_.async_wait([this](const error_code& cancelled) {
-    if (!cancelled) look_after_retention();
+void Daemon::look_after_runs() {
+  store_->look_after_runs();
+  upkeep_.expires_after(kUpkeepInterval);
+  upkeep_.async_wait([this](const error_code& cancelled) {
+    if (!cancelled) look_after_runs();
   });
 }
 
@@ -132,7 +130,7 @@ void Daemon::stop() {
   error_code ignored;
   acceptor_.close(ignored);
   retry_.cancel();
-  retention_.cancel();
+  upkeep_.cancel();
   hub_.roster.stop_all();
 }
 

@@ -32,7 +32,7 @@ class Daemon {
  private:
   void accept();
   void watch_open_runs();
-  void look_after_retention();
+  void look_after_runs();
   void stop();
 
   // Before the io_context: connections that are pending when it goes still use them.
@@ -42,7 +42,7 @@ class Daemon {
   boost::asio::local::stream_protocol::acceptor acceptor_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer retry_;
-  boost::asio::steady_timer retention_;
+  boost::asio::steady_timer upkeep_;
 };
 
 }  // namespace tensortap::collector

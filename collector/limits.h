@@ -34,7 +34,7 @@ inline constexpr std::chrono::milliseconds kSyncInterval{1000};    // --durabili
 inline constexpr std::chrono::milliseconds kMemoryRetry{20};       // a sender waits for memory
 inline constexpr std::chrono::milliseconds kMemoryPatience{2000};  // then who holds too much is cut
 inline constexpr std::chrono::milliseconds kWorkerRetry{2};        // every thread but one waits for the disk
-inline constexpr std::chrono::seconds kRetentionInterval{30};
+inline constexpr std::chrono::seconds kUpkeepInterval{5};
 
 inline constexpr std::chrono::seconds kFirstLineTimeout{10};
 inline constexpr std::chrono::seconds kResumeGrace{2};       // a connection ended, its process lives

@@ -90,6 +90,7 @@ class Run {
   // Saves the counts in run.json; the run stays open, for a resume or for the daemon's next life.
   void suspend();
 
+  bool saved() const { return saved_; }  // run.json says how it ended
   std::uint64_t accounted_bytes() const { return accounted_bytes_; }
 
   // Takes what the producer left, writes the terminal if there is none, final coverage, reports, run.json.
@@ -146,6 +147,7 @@ class Run {
   std::string write_error_;  // why nothing more is written
   std::string stop_cause_;   // write_failed, quota_bytes
   bool writing_stopped_ = false;
+  bool saved_ = false;
   bool disk_waits_ = false;  // the last write was refused and is tried again
   std::optional<Clock::time_point> sync_deadline_;
   std::uint64_t accounted_bytes_ = 0;  // of the file, in the account

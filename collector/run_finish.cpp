@@ -55,9 +55,9 @@ void Run::finish(const Ending& ending) {
     account_stored();
   }
   const bool durable = is_durable(Durability::kEnd) && writer_;
-  if (Status status = write_run_json(info_, durable); !status) {
-    spdlog::error("run {}: {}", info_.run, status.error().to_string());
-  }
+  const Status saved = write_run_json(info_, durable);
+  saved_ = saved.ok();
+  if (!saved) spdlog::error("run {}: {}", info_.run, saved.error().to_string());
   writer_.reset();
   image_.reset();
   analysis_.reset();

@@ -241,6 +241,7 @@ void Store::finish(std::unique_ptr<Run> run, const Ending& ending) {
     entry.info = info;
     entry.evict = nullptr;
     entry.bytes = bytes;
+    entry.unsaved = !run->saved();
   }
   enforce_retention();
 }
@@ -263,6 +264,22 @@ std::vector<KeptRun> Store::kept_runs() const {
     if (!kept.run.empty()) all.push_back(std::move(kept));
   }
   return all;
+}
+
+void Store::look_after_runs() {
+  std::vector<RunInfo> unsaved;
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& [name, entry] : entries_) {
+      if (entry.unsaved) unsaved.push_back(entry.info);
+    }
+  }
+  for (const RunInfo& info : unsaved) {
+    if (!write_run_json(info)) continue;
+    const std::lock_guard guard(mutex_);
+    if (const auto entry = entries_.find(info.run); entry != entries_.end()) entry->second.unsaved = false;
+  }
+  enforce_retention();
 }
 
 void Store::enforce_retention() {

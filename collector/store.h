@@ -73,8 +73,9 @@ class Store {
   // Runs of a launch, or all, of one user or all; in the order of their folders' names.
   std::vector<RunInfo> list(std::string_view launch = {}, std::optional<std::uint64_t> uid = {}) const;
 
-  // Removes what the retention lets go of. To be called now and then.
-  void enforce_retention();
+  // To be called now and then: removes what the retention lets go of, and writes again what a full disk did
+  // not take.
+  void look_after_runs();
 
  private:
   Store(std::string state_folder, UniqueFd lock, const Settings& settings)
@@ -86,11 +87,13 @@ class Store {
     Ticket ticket = 0;
     Evict evict;
     std::uint64_t bytes = 0;  // of its trace file, once it is finished
+    bool unsaved = false;     // its run.json does not say yet how it ended
   };
   void scan(const std::string& folder);
   RunSurroundings surroundings(std::uint64_t uid);
   std::string runs_fault(std::uint64_t uid);
   std::vector<KeptRun> kept_runs() const;
+  void enforce_retention();
   bool remove(const std::string& run);
   std::string place_for(const RunInfo& info, std::uint32_t random) const;
 

@@ -124,7 +124,8 @@ class Lines:
         if fd is None:
             return self.socket.sendall(data)
         sent = self.socket.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
-        self.socket.sendall(data[sent:])
+        if sent < len(data):  # else it may be closed by now
+            self.socket.sendall(data[sent:])
 
     def line(self):
         while b"\n" not in self.rest:
