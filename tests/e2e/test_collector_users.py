@@ -34,6 +34,8 @@ try:
         if not more:
             break
         sys.stdout.buffer.write(more)
+except ConnectionResetError:
+    pass  # it was closed with something unread in it
 except OSError as error:
     print("error", error.errno)
 """
