@@ -6,12 +6,15 @@
 // pending.
 #pragma once
 
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,5 +95,16 @@ class Connection : public Stoppable, public std::enable_shared_from_this<Connect
   std::optional<ControlRequest> control_;
   Clock::time_point control_until_;
 };
+
+// A fault of ours (no memory) costs this connection, not the daemon.
+template <class Body>
+void Connection::guarded(Body&& body) {
+  try {
+    body();
+  } catch (const std::exception& fault) {
+    spdlog::error("process {}: connection given up: {}", peer_.pid, fault.what());
+    shut();
+  }
+}
 
 }  // namespace tensortap::collector

@@ -61,7 +61,7 @@ struct Options {
   std::string state = format::default_state_folder();
   std::string level = "info";
   std::string mode = "0600";
-  std::uint64_t keep_s = 0, report_s = 0;
+  std::uint64_t keep_s = 0, report_s = 5;
   SocketAccess access;
   Settings settings;
 };
@@ -130,6 +130,11 @@ void add_options(CLI::App& app, Options& options) {
                                                                             {"frame", Durability::kFrame}}));
   app.add_flag("!--no-reports", options.settings.analyze,
                "Only store: no live analysis, no report.json and report.txt");
+  app.add_option("--report-every", options.report_s,
+                 "Write the reports of open runs this often, 0: at the end only [5s]")
+      ->type_name("TIME")
+      ->transform(
+          CLI::AsNumberWithUnit(std::map<std::string, std::uint64_t>{{"s", 1}, {"m", 60}, {"h", 3600}}));
   app.add_option("--log-level", options.level, "trace, debug, info, warning, error, critical or off [info]")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "critical", "off"}));
@@ -138,6 +143,7 @@ void add_options(CLI::App& app, Options& options) {
 
 // False: no file mode.
 bool settle(Options& options) {
+  options.settings.report_every = std::chrono::seconds(options.report_s);
   options.settings.retention.keep = std::chrono::seconds(options.keep_s);
   char* end = nullptr;
   const unsigned long mode = std::strtoul(options.mode.c_str(), &end, 8);

@@ -210,6 +210,7 @@ bool Run::commit(std::string_view lines, const std::vector<Cursor>& cursors, boo
   ++around_.metrics.frames_written;
   account_stored();
   make_durable();
+  plan_report();
   if (is_terminal) note_terminal(last_line(lines));
   for (const Cursor& cursor : cursors) {
     if (cursor.position >= cursors_[cursor.ring].position) cursors_[cursor.ring] = cursor;
@@ -278,39 +279,6 @@ Status Run::write(std::string_view lines, const std::vector<Cursor>& cursors) {
   return {};
 }
 
-void Run::make_durable() {
-  if (is_durable(Durability::kFrame)) {
-    sync();
-  } else if (is_durable(Durability::kSecond) && !sync_deadline_) {
-    sync_deadline_ = Clock::now() + kSyncInterval;
-  }
-}
-
-void Run::sync() {
-  sync_deadline_.reset();
-  if (!writer_) return;
-  ++around_.metrics.syncs;
-  Status status = writer_->sync();
-  if (status) return;
-  // What the kernel could not write it may have thrown away: nobody knows what is on the medium, and a later
-  // success would say nothing about it.
-  count("sync_failed");
-  if (is_durable(Durability::kSecond)) {
-    stop_writing("write_failed",
-                 "the collector could not make the trace durable: " + status.error().to_string());
-  } else {
-    spdlog::error("run {}: {}", info_.run, status.error().to_string());
-  }
-}
-
-// Its file in the account of its user.
-void Run::account_stored() {
-  const std::uint64_t bytes = writer_ ? writer_->stored_bytes() : 0;
-  around_.account->stored_bytes += bytes - accounted_bytes_;  // wraps around when it became less
-  if (bytes > accounted_bytes_) around_.metrics.bytes_written += bytes - accounted_bytes_;
-  accounted_bytes_ = bytes;
-}
-
 // From here on nothing more is written: a gap in the middle would make the rest of the stream a lie.
 void Run::fail_writing(const Error& error) {
   if (write_failed()) {
@@ -331,13 +299,6 @@ void Run::stop_writing(const std::string& cause, const std::string& reason) {
   failed.state = RunState::kFailed;
   failed.reason = write_error_;
   if (Status status = write_run_json(failed); !status) {
-    spdlog::error("run {}: {}", info_.run, status.error().to_string());
-  }
-}
-
-void Run::suspend() {
-  info_.ledger = ledger(false);
-  if (Status status = write_run_json(info_); !status) {
     spdlog::error("run {}: {}", info_.run, status.error().to_string());
   }
 }

@@ -80,6 +80,9 @@ class Run {
   // --durability: when what was written must be on the medium.
   std::optional<Clock::time_point> sync_deadline() const { return sync_deadline_; }
   void sync();
+  // When the reports of the open run are to be written again.
+  std::optional<Clock::time_point> report_deadline() const { return report_deadline_; }
+  void report();
   // Takes a `note` line; refused ones are counted. It is in the stored meta line after the next
   // write_notes().
   void note(std::string_view line);
@@ -104,6 +107,7 @@ class Run {
   void fail_writing(const format::Error& error);
   format::Status write(std::string_view lines, const std::vector<format::Cursor>& cursors);
   void make_durable();
+  void plan_report();
   void account_stored();
   bool is_durable(Durability at_least) const { return around_.settings.durability >= at_least; }
   void refeed();
@@ -149,7 +153,8 @@ class Run {
   bool writing_stopped_ = false;
   bool saved_ = false;
   bool disk_waits_ = false;  // the last write was refused and is tried again
-  std::optional<Clock::time_point> sync_deadline_;
+  std::optional<Clock::time_point> sync_deadline_, report_deadline_;
+  Clock::time_point earliest_report_{};
   std::uint64_t accounted_bytes_ = 0;  // of the file, in the account
   std::uint64_t lines_written_ = 0;
   std::uint64_t lines_lost_ = 0;  // came after a write had failed

@@ -202,6 +202,7 @@ void Run::change_meta(const format::Result<std::string>& line) {
 }
 
 void Run::write_reports() try {
+  if (!has_terminal_) analysis_->state_ledger(ledger_json(info_.ledger));  // the run goes on
   const json::object report = analysis_->report();
   for (const auto& [name, content] : {std::pair{"/report.json", analyzers::report_json(report)},
                                       std::pair{"/report.txt", analyzers::render_text(report)}}) {

@@ -96,6 +96,8 @@ void Session::take_batch(std::string_view line, Replies& replies) {
 std::optional<Session::Clock::time_point> Session::deadline() const {
   if (run_ == nullptr) return std::nullopt;
   std::optional<Clock::time_point> due = run_->sync_deadline();
+  if (run_->report_deadline())
+    due = due ? std::min(*due, *run_->report_deadline()) : *run_->report_deadline();
   const auto sooner = [&](Clock::time_point when) { due = due ? std::min(*due, when) : when; };
   if (stalled_until_) {
     sooner(*stalled_until_);
@@ -113,6 +115,7 @@ void Session::commit_due(Replies& replies) {
   if (!due || *due > now) return;
   if (run_->sync_deadline() && *run_->sync_deadline() <= now) run_->sync();
   commit_now(replies);
+  if (run_ != nullptr && run_->report_deadline() && *run_->report_deadline() <= now) run_->report();
 }
 
 void Session::commit_now(Replies& replies) {

@@ -183,6 +183,31 @@ TEST_F(Limits, StorageOnlyMakesNoReportsAndTheSameTrace) {
   EXPECT_GT(terminal.at("timestamp_ns").to_number<std::uint64_t>(), 0u) << "the time of the last record";
 }
 
+TEST_F(Limits, AnOpenRunIsReportedAgainAndAgainAndTheLastReportIsThatOfTheFile) {
+  Settings settings;
+  settings.report_every = seconds(1);
+  open(settings);
+  run("r-1", 1000, false);
+  const std::string folder = store_->find("r-1")->folder;
+  EXPECT_FALSE(std::filesystem::exists(folder + "/report.json"));
+  Replies replies;
+  for (int i = 0; i < 300 && !std::filesystem::exists(folder + "/report.json"); ++i) {
+    ::usleep(10000);
+    session_->commit_due(replies);
+    session_->work();
+  }
+  const auto live = json_file(folder + "/report.json");
+  EXPECT_EQ(live.at("run").at("outcome"), "unknown");
+  EXPECT_EQ(live.at("run").at("ledger").at("stored"), 3);
+  EXPECT_EQ(json_file(folder + "/run.json").at("ledger").at("stored"), 3) << "saved with it";
+  session_->feed(op_line(2) + "\n" + kRootEnd + "\n" + kTerminal + "\n", replies);
+  session_->work();
+  analyzers::Analysis offline;
+  auto reader = format::TraceReader::open(folder + "/trace.jsonl.zst");
+  offline.consume(*reader);
+  EXPECT_EQ(json_file(folder + "/report.json"), offline.report());
+}
+
 TEST_F(Limits, EachDurabilityKeepsItsPromise) {
   const auto syncs_of = [&](Durability durability) {
     Settings settings;
