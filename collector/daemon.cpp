@@ -64,7 +64,7 @@ Daemon::Daemon(std::unique_ptr<Store> store, Listener listener)
       acceptor_(asio::make_strand(hub_.io)),
       signals_(hub_.io),
       retry_(acceptor_.get_executor()),
-      upkeep_(acceptor_.get_executor()) {
+      upkeep_(asio::make_strand(hub_.io)) {  // its own: removing folders takes time
   acceptor_.assign(asio::local::stream_protocol(), listener_.release_fd());
 }
 
@@ -84,7 +84,7 @@ void Daemon::run() {
   hub_.gate.places = static_cast<int>(count) - 1;
   watch_open_runs();
   accept();
-  look_after_runs();
+  asio::post(upkeep_.get_executor(), [this] { look_after_runs(); });
   spdlog::info("listening on {}", listener_.path());
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < count; ++i) threads.emplace_back([this] { work_until_done(hub_.io); });
@@ -119,6 +119,7 @@ void Daemon::watch_open_runs() {
 }
 
 void Daemon::look_after_runs() {
+  if (stopping_) return;
   store_->look_after_runs();
   upkeep_.expires_after(kUpkeepInterval);
   upkeep_.async_wait([this](const error_code& cancelled) {
@@ -130,7 +131,10 @@ void Daemon::stop() {
   error_code ignored;
   acceptor_.close(ignored);
   retry_.cancel();
-  upkeep_.cancel();
+  asio::post(upkeep_.get_executor(), [this] {
+    stopping_ = true;
+    upkeep_.cancel();
+  });
   hub_.roster.stop_all();
 }
 

@@ -43,6 +43,7 @@ class Daemon {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer retry_;
   boost::asio::steady_timer upkeep_;
+  bool stopping_ = false;  // of the upkeep, on its strand
 };
 
 }  // namespace tensortap::collector
