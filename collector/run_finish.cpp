@@ -27,7 +27,8 @@ void Run::finish(const Ending& ending) {
   analyze();
   if (image_ && !has_terminal_ && !write_failed()) recover_rings();
   resume_writing();
-  if (!around_.settings.analyze && writer_) {  // coverage and the time of a terminal need the content
+  // Nothing was analyzed: a probe's coverage, and the time of a terminal of ours, need the content.
+  if (!around_.settings.analyze && writer_ && (info_.probe || !has_terminal_)) {
     refeed_ = true;
     analyze();
   }
