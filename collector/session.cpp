@@ -39,6 +39,7 @@ Session::Session(Store& store, const Peer& peer, MemoryBudget& budget)
 Session::~Session() = default;
 
 void Session::feed(std::string_view bytes, Replies& replies) {
+  fed_at_ = Clock::now();
   const bool fits = lines_.feed(bytes, [&](std::string_view line) {
     take_line(line, replies);
     return !replies.close;

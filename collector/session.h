@@ -142,6 +142,7 @@ class Session {
   bool terminal_whole_ = false;
   bool done_ = false;  // the terminal is written: finish the run
   Clock::time_point first_whole_, last_line_;
+  Clock::time_point fed_at_;  // of the bytes at hand: the clock is not asked for each line
   std::optional<Clock::time_point> stalled_until_;
   std::string over_quota_;  // the run is stopped for this reason, which the producer is still to be told
 };

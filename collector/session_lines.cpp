@@ -63,7 +63,7 @@ void Session::take_meta(std::string_view line, Replies& replies) {
 
 void Session::hold(std::string_view line) {
   held_.append(line).push_back('\n');
-  last_line_ = Clock::now();
+  last_line_ = fed_at_;
   if (role_ != Role::kPlain) return;
   if (whole_ == 0) first_whole_ = last_line_;
   whole_ = held_.size();

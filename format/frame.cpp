@@ -26,7 +26,9 @@ std::uint32_t raw_block_header(bool last) {
 }
 
 std::uint64_t count_lines(std::string_view text) {
-  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  std::uint64_t lines = 0;  // by searching: std::count looks at each byte
+  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) ++lines;
+  return lines;
 }
 
 }  // namespace
