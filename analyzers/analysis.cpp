@@ -38,6 +38,7 @@ struct Analysis::Impl : format::EventVisitor {
   format::Place next_line{0, 1, 0};
   std::string text;  // the lines at hand, with what the reader needs behind them
   std::uint64_t records = 0;
+  boost::json::object stated_ledger;  // of a run that goes on
   std::uint64_t bad_lines = 0;
   bool truncated = false;
   std::optional<format::Meta> meta;
@@ -138,7 +139,10 @@ ReportContext Analysis::Impl::context() const {
   context.latest_ns = facts.latest_ns;
   context.damaged = bad_lines != 0 || truncated;
   if (meta) context.diagnostics = parse_object(ExtFields(meta->ext).raw("diagnostics"));
-  if (!terminal) return context;
+  if (!terminal) {
+    context.ledger = stated_ledger;
+    return context;
+  }
   context.outcome = terminal->outcome;
   context.reason = terminal->reason;
   context.has_reason = terminal->has_reason;
@@ -186,6 +190,8 @@ void Analysis::replace_meta(std::string_view meta_line) {
     impl_->meta = std::move(catcher.meta);
   }
 }
+
+void Analysis::state_ledger(boost::json::object ledger) { impl_->stated_ledger = std::move(ledger); }
 
 boost::json::object Analysis::report() const {
   const ReportContext context = impl_->context();

@@ -39,6 +39,9 @@ class Analysis {
   // end).
   void replace_meta(std::string_view meta_line);
 
+  // The account of a run that goes on: what its terminal will say (the daemon's live reports).
+  void state_ledger(boost::json::object ledger);
+
   boost::json::object report() const;
 
   // For the daemon's own terminal record: the greatest host time seen (spec §1.2 rule 11), the counts behind

@@ -45,6 +45,7 @@ std::uint64_t count_of(const boost::json::value& value) {
 boost::json::object run_header(const ReportContext& context) {
   boost::json::object out;
   if (context.meta) add_meta(*context.meta, out);
+  if (!context.ledger.empty()) out["ledger"] = context.ledger;
   if (!context.outcome) {
     out["outcome"] = "unknown";
     out["reason"] = "the trace has no terminal record: the run goes on, or its end was lost";

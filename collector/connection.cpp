@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/json/object.hpp>
@@ -40,11 +41,13 @@ Connection::Connection(Hub& hub, Socket socket)
     : hub_(hub),
       socket_(std::move(socket)),
       peer_(identify_peer(socket_.native_handle())),
-      session_(hub.store, peer_, hub.held_by_all),
+      session_(hub.store, peer_, hub.budget),
       timer_(socket_.get_executor()),
       process_(socket_.get_executor()),
-      buffer_(kReadBytes) {
+      user_(hub.store.account(peer_.uid)) {
   ++hub_.connections;
+  ++user_->connections;
+  ++hub_.store.metrics().connections_accepted;
   // Here, in the order of accept, not later in the order of strands.
   arrival_ = hub_.arrivals.arrive(peer_.pidfd ? UniqueFd(::fcntl(peer_.pidfd.get(), F_DUPFD_CLOEXEC, 0))
                                               : UniqueFd());
@@ -53,38 +56,43 @@ Connection::Connection(Hub& hub, Socket socket)
 Connection::~Connection() {
   hub_.producers.remove(producer_);
   hub_.arrivals.identified(arrival_);
+  --user_->connections;
   --hub_.connections;
-}
-
-// A fault of ours (no memory) costs this connection, not the daemon.
-template <class Body>
-void Connection::guarded(Body&& body) {
-  try {
-    body();
-  } catch (const std::exception& fault) {
-    spdlog::error("process {}: connection given up: {}", peer_.pid, fault.what());
-    shut();
-  }
 }
 
 void Connection::begin() {
   error_code ignored;
   socket_.non_blocking(true, ignored);
-  if (peer_.uid != ::getuid() && peer_.uid != 0) {
-    send("{\"kind\":\"refused\",\"reason\":\"this collector serves its own user only\"}\n");
-    return close_after_writing();
+  const Settings& settings = hub_.store.settings();
+  const std::uint64_t most_of_user = settings.quota.connections;
+  if (!sees_all() && !settings.other_users) {
+    return refuse("other_user", "this collector serves its own user only");
   }
-  if (hub_.connections > kMaxConnections) {
-    send("{\"kind\":\"refused\",\"reason\":\"the collector has too many connections\"}\n");
-    return close_after_writing();
+  if (hub_.connections > settings.max_connections) {
+    return refuse("connections", "the collector has too many connections (collectord --max-connections)");
+  }
+  if (most_of_user != 0 && user_->connections > most_of_user) {
+    return refuse("quota_connections", "user " + std::to_string(peer_.uid) + " has " +
+                                           std::to_string(most_of_user) +
+                                           " connections already, which is the quota (collectord "
+                                           "--quota-connections)");
   }
   first_line_until_ = Clock::now() + kFirstLineTimeout;
   arm_timer();
   wait_readable();
 }
 
+bool Connection::sees_all() const { return peer_.uid == ::getuid() || peer_.uid == 0; }
+
+void Connection::refuse(const std::string& cause, const std::string& reason) {
+  hub_.store.metrics().count_refusal(cause);
+  spdlog::warn("process {} of user {}: refused: {}", peer_.pid, peer_.uid, reason);
+  send(boost::json::serialize(boost::json::object{{"kind", "refused"}, {"reason", reason}}) + "\n");
+  close_after_writing();
+}
+
 void Connection::wait_readable() {
-  if (closing_ || reading_ || session_.waits_for_run()) return;
+  if (closing_ || reading_ || paused_until_ || session_.waits_for_run() || session_.stalled()) return;
   reading_ = true;
   socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const error_code& error) {
     self->reading_ = false;
@@ -93,10 +101,14 @@ void Connection::wait_readable() {
 }
 
 void Connection::on_readable() {
+  const WorkGate::Pass pass(hub_.gate);
+  if (!pass && session_.role() != Session::Role::kUnknown && session_.role() != Session::Role::kControl) {
+    return pause(kWorkerRetry);
+  }
   for (int i = 0; i < kReadsPerWake && !closing_ && !session_.waits_for_run(); ++i) {
     const Received received = receive();
     if (received == Received::kEnd) return on_end();
-    if (received == Received::kNothing) break;
+    if (received == Received::kNothing || session_.stalled() || paused_until_) break;
   }
   arm_timer();
   wait_readable();
@@ -104,7 +116,9 @@ void Connection::on_readable() {
 
 // One message into the session, with the descriptor that came with it.
 Connection::Received Connection::receive() {
-  iovec part{buffer_.data(), buffer_.size()};
+  // Everything that was received is taken before the next call: one buffer for each thread will do.
+  static thread_local std::vector<char> buffer(kReadBytes);
+  iovec part{buffer.data(), buffer.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxDescriptors)> control{};
   msghdr message{};
   message.msg_iov = &part;
@@ -129,8 +143,11 @@ Connection::Received Connection::receive() {
   }
   if (got == 0) return Received::kEnd;
   Replies replies;
-  session_.feed(std::string_view(buffer_.data(), static_cast<std::size_t>(got)), replies);
+  const auto bytes = static_cast<std::size_t>(got);
+  hub_.store.metrics().bytes_received += bytes;
+  session_.feed(std::string_view(buffer.data(), bytes), replies);
   after_feed(replies);
+  if (!closing_) must_pause(bytes);
   return Received::kBytes;
 }
 
@@ -196,6 +213,9 @@ void Connection::watch_process() {
 
 // Its socket may be held open by a child: what it sent is in there, more does not come from it.
 void Connection::on_process_death() {
+  const WorkGate::Pass pass(hub_.gate);
+  dying_ = true;
+  if (!pass) return pause(kWorkerRetry);
   for (int i = 0; i < kReadsAtDeath && !closing_; ++i) {
     if (receive() != Received::kBytes) break;
   }
@@ -245,66 +265,6 @@ void Connection::stop() {
       self->shut();
     });
   });
-}
-
-void Connection::arm_timer() {
-  if (closing_) return;
-  std::optional<Clock::time_point> next = first_line_until_;
-  const auto sooner = [&](Clock::time_point when) { next = next ? std::min(*next, when) : when; };
-  if (const auto deadline = session_.deadline()) sooner(*deadline);
-  if (session_.waits_for_run()) sooner(Clock::now() + kTakeOverRetry);
-  if (control_) sooner(Clock::now() + kWaitPoll);
-  if (!next) return;
-  timer_.expires_at(*next);
-  timer_.async_wait([self = shared_from_this()](const error_code& error) {
-    if (!error && !self->closing_) self->guarded([&] { self->on_timer(); });
-  });
-}
-
-void Connection::on_timer() {
-  const auto now = Clock::now();
-  if (first_line_until_ && now >= *first_line_until_ && !session_.waits_for_run()) return on_end();
-  Replies replies;
-  if (session_.waits_for_run()) session_.retry_resume(replies, take_over_until_ && now >= *take_over_until_);
-  session_.commit_due(replies);
-  after_feed(replies);
-  if (control_) answer_control();
-  arm_timer();
-  wait_readable();
-}
-
-// The producers that a request is about; a start or a stop has gone to them.
-std::vector<Producer> Connection::addressed(const ControlRequest& request) const {
-  boost::json::object order;
-  switch (request.command) {
-    case ControlRequest::Command::kStart:
-      order = {{"kind", "start"}, {"capture", request.capture}};
-      break;
-    case ControlRequest::Command::kStop:
-      order = {{"kind", "stop"}};
-      break;
-    default:
-      return hub_.producers.list(request.selector);
-  }
-  spdlog::info("process {}: orders {}", peer_.pid, boost::json::serialize(order));
-  return hub_.producers.order(request.selector, boost::json::serialize(order) + "\n");
-}
-
-void Connection::answer_control() {
-  using Command = ControlRequest::Command;
-  const std::string& launch = control_->selector.launch;
-  const bool settled = control_->command != Command::kWait ||
-                       (!hub_.arrivals.dead_before(arrival_) && launch_is_settled(hub_.store, launch));
-  if (!settled && Clock::now() < control_until_) return arm_timer();
-  std::string text;
-  if (control_->command == Command::kRuns || control_->command == Command::kWait) {
-    for (const RunInfo& info : hub_.store.list(launch)) text += control_line(info);
-  } else {
-    for (const Producer& producer : addressed(*control_)) text += producer_line(producer);
-  }
-  control_.reset();
-  send(text + "{\"kind\":\"end\"}\n");
-  close_after_writing();
 }
 
 void Connection::send(const std::string& text) {

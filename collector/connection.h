@@ -6,13 +6,15 @@
 // pending.
 #pragma once
 
-#include <array>
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +43,9 @@ class Connection : public Stoppable, public std::enable_shared_from_this<Connect
   template <class Body>
   void guarded(Body&& body);
 
+  // The daemon's own user and root see and order everything, others what is theirs.
+  bool sees_all() const;
+  void refuse(const std::string& cause, const std::string& reason);
   void wait_readable();
   void on_readable();
   Received receive();
@@ -52,6 +57,11 @@ class Connection : public Stoppable, public std::enable_shared_from_this<Connect
   void on_process_death();
   void on_end();
   void hand_over_run();
+
+  // Pauses the reading: the sender waits, and everybody else has the memory, the disk, the threads.
+  void pause(std::chrono::milliseconds how_long);
+  bool must_pause(std::size_t received);
+  void relieve_memory();
 
   void arm_timer();
   void on_timer();
@@ -69,7 +79,7 @@ class Connection : public Stoppable, public std::enable_shared_from_this<Connect
   Session session_;
   boost::asio::basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Strand> timer_;
   boost::asio::posix::basic_stream_descriptor<Strand> process_;
-  std::vector<char> buffer_;
+  std::shared_ptr<UserAccount> user_;
   std::string sending_, to_send_;
   std::uint64_t arrival_ = 0;
   Producers::Ticket producer_ = 0;
@@ -79,8 +89,22 @@ class Connection : public Stoppable, public std::enable_shared_from_this<Connect
   bool closing_ = false;  // no more input
   bool shut_ = false;
   std::optional<Clock::time_point> first_line_until_, take_over_until_;
+  std::optional<Clock::time_point> paused_until_;
+  std::optional<Clock::time_point> short_of_memory_since_;
+  bool dying_ = false;  // its process is dead, the rest waits for a thread
   std::optional<ControlRequest> control_;
   Clock::time_point control_until_;
 };
+
+// A fault of ours (no memory) costs this connection, not the daemon.
+template <class Body>
+void Connection::guarded(Body&& body) {
+  try {
+    body();
+  } catch (const std::exception& fault) {
+    spdlog::error("process {}: connection given up: {}", peer_.pid, fault.what());
+    shut();
+  }
+}
 
 }  // namespace tensortap::collector

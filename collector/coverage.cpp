@@ -25,6 +25,13 @@ Coverage level(bool whole, std::uint64_t count) {
   return whole ? Coverage::kComplete : Coverage::kPartial;
 }
 
+void put_diagnostics(format::Meta& meta, const Counts& diagnostics) {
+  boost::json::object ext;
+  if (auto parsed = parse_object(meta.ext)) ext = std::move(*parsed);
+  ext["diagnostics"] = counts_json(diagnostics);
+  meta.ext = boost::json::serialize(ext);
+}
+
 }  // namespace
 
 void settle_coverage(format::Meta& meta, const Truth& truth) {
@@ -56,14 +63,29 @@ void settle_coverage(format::Meta& meta, const Truth& truth) {
   }
   meta.phase = truth.facts.train ? format::Phase::kTrain : format::Phase::kInfer;
 
-  boost::json::object ext;
-  if (auto parsed = parse_object(meta.ext)) ext = std::move(*parsed);
-  ext["diagnostics"] = counts_json(truth.diagnostics);
-  meta.ext = boost::json::serialize(ext);
+  put_diagnostics(meta, truth.diagnostics);
 }
 
 format::Result<std::string> final_meta_line(std::string_view meta_line, const Truth& truth) {
   return changed_meta_line(meta_line, [&](format::Meta& meta) { settle_coverage(meta, truth); });
+}
+
+format::Result<std::string> lowered_meta_line(std::string_view meta_line, const Counts& diagnostics) {
+  bool lowered = false;
+  auto line = changed_meta_line(meta_line, [&](format::Meta& meta) {
+    format::CaptureContract& contract = meta.capture_contract;
+    for (Coverage* claim :
+         {&contract.operations, &contract.logical_memory, &contract.physical_memory, &contract.device_timing,
+          &contract.tensors, &contract.activations, &contract.gradients}) {
+      if (*claim != Coverage::kComplete) continue;
+      *claim = Coverage::kPartial;
+      lowered = true;
+    }
+    contract.gradient_contract.reset();  // stands for complete gradients only
+    put_diagnostics(meta, diagnostics);
+  });
+  if (line && !lowered) return std::string(meta_line);
+  return line;
 }
 
 }  // namespace tensortap::collector

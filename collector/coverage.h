@@ -32,4 +32,8 @@ void settle_coverage(format::Meta& meta, const Truth& truth);
 
 format::Result<std::string> final_meta_line(std::string_view meta_line, const Truth& truth);
 
+// Of a plain producer, whose claims are its own: where something of it was lost nothing is complete any more.
+// The line stays as it is when it claims no completeness.
+format::Result<std::string> lowered_meta_line(std::string_view meta_line, const Counts& diagnostics);
+
 }  // namespace tensortap::collector

@@ -22,7 +22,7 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr unsigned kMaxThreads = 8;
+constexpr unsigned kMinThreads = 4, kMaxThreads = 10;   // they wait for the disk more than they compute
 constexpr std::chrono::milliseconds kAcceptRetry{100};  // out of descriptors: wait for some to be closed
 
 void work_until_done(asio::io_context& io) {
@@ -63,12 +63,14 @@ Daemon::Daemon(std::unique_ptr<Store> store, Listener listener)
       hub_(*store_),
       acceptor_(asio::make_strand(hub_.io)),
       signals_(hub_.io),
-      retry_(acceptor_.get_executor()) {
+      retry_(acceptor_.get_executor()),
+      upkeep_(asio::make_strand(hub_.io)) {  // its own: removing folders takes time
   acceptor_.assign(asio::local::stream_protocol(), listener_.release_fd());
 }
 
 void Daemon::run() {
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is a disk that refuses
   raise_descriptor_limit();
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
@@ -78,11 +80,13 @@ void Daemon::run() {
     spdlog::info("signal {}: stopping", number);
     asio::post(acceptor_.get_executor(), [this] { stop(); });
   });
+  const unsigned count = std::clamp(std::thread::hardware_concurrency() + 2, kMinThreads, kMaxThreads);
+  hub_.gate.places = static_cast<int>(count) - 1;
   watch_open_runs();
   accept();
+  asio::post(upkeep_.get_executor(), [this] { look_after_runs(); });
   spdlog::info("listening on {}", listener_.path());
   std::vector<std::thread> threads;
-  const unsigned count = std::clamp(std::thread::hardware_concurrency(), 2u, kMaxThreads);
   for (unsigned i = 1; i < count; ++i) threads.emplace_back([this] { work_until_done(hub_.io); });
   work_until_done(hub_.io);
   for (std::thread& thread : threads) thread.join();
@@ -114,10 +118,23 @@ void Daemon::watch_open_runs() {
   }
 }
 
+void Daemon::look_after_runs() {
+  if (stopping_) return;
+  store_->look_after_runs();
+  upkeep_.expires_after(kUpkeepInterval);
+  upkeep_.async_wait([this](const error_code& cancelled) {
+    if (!cancelled) look_after_runs();
+  });
+}
+
 void Daemon::stop() {
   error_code ignored;
   acceptor_.close(ignored);
   retry_.cancel();
+  asio::post(upkeep_.get_executor(), [this] {
+    stopping_ = true;
+    upkeep_.cancel();
+  });
   hub_.roster.stop_all();
 }
 

@@ -32,6 +32,7 @@ class Daemon {
  private:
   void accept();
   void watch_open_runs();
+  void look_after_runs();
   void stop();
 
   // Before the io_context: connections that are pending when it goes still use them.
@@ -41,6 +42,8 @@ class Daemon {
   boost::asio::local::stream_protocol::acceptor acceptor_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer retry_;
+  boost::asio::steady_timer upkeep_;
+  bool stopping_ = false;  // of the upkeep, on its strand
 };
 
 }  // namespace tensortap::collector

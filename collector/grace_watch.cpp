@@ -70,6 +70,14 @@ void GraceWatch::on_death() {
 
 void GraceWatch::finish() try {
   if (done_) return;
+  const WorkGate::Pass pass(hub_.gate);
+  if (!pass) {
+    timer_.expires_after(kWorkerRetry);
+    timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error) self->finish();
+    });
+    return;
+  }
   done_ = true;
   const bool dead = is_dead() || (cause_ == Cause::kRestart && !pidfd_.is_open());
   timer_.cancel();

@@ -52,8 +52,8 @@ bool Arrivals::dead_before(std::uint64_t ticket) const {
   return false;
 }
 
-bool launch_is_settled(const Store& store, std::string_view launch) {
-  for (const RunInfo& info : store.list(launch)) {
+bool launch_is_settled(const Store& store, std::string_view launch, std::optional<std::uint64_t> uid) {
+  for (const RunInfo& info : store.list(launch, uid)) {
     if (info.state != RunState::kOpen || info.start_time == 0) continue;
     if (!open_same_process(info.pid, info.start_time)) return false;
   }

@@ -10,9 +10,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "collector/memory_budget.h"
 #include "collector/peer.h"
 #include "collector/producers.h"
 #include "collector/store.h"
@@ -54,19 +56,47 @@ class Arrivals {
   std::uint64_t next_ = 1;
 };
 
+// How many threads may be busy with runs at once: all but one, so that a disk that hangs never keeps the
+// daemon from accepting, answering and ordering.
+class WorkGate {
+ public:
+  class Pass {
+   public:
+    explicit Pass(WorkGate& gate) : gate_(&gate) {
+      if (gate.busy_.fetch_add(1) < gate.places) return;
+      --gate.busy_;
+      gate_ = nullptr;
+    }
+    ~Pass() {
+      if (gate_ != nullptr) --gate_->busy_;
+    }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    explicit operator bool() const { return gate_ != nullptr; }
+
+   private:
+    WorkGate* gate_;
+  };
+  int places = 1;  // set before anything runs
+
+ private:
+  std::atomic<int> busy_{0};
+};
+
 struct Hub {
-  explicit Hub(Store& the_store) : store(the_store) {}
+  explicit Hub(Store& the_store) : store(the_store), budget(the_store.settings().max_memory) {}
 
   Store& store;
   Arrivals arrivals;
   Producers producers;
   Roster roster;
-  std::atomic<std::size_t> held_by_all{0};
+  MemoryBudget budget;
+  WorkGate gate;
   std::atomic<std::size_t> connections{0};
   boost::asio::io_context io;  // goes first: what is pending in it uses the rest
 };
 
-// Whether every run of the launch whose process is dead is finished.
-bool launch_is_settled(const Store& store, std::string_view launch);
+// Whether every run of the launch (and of the user, if one is given) whose process is dead is finished.
+bool launch_is_settled(const Store& store, std::string_view launch, std::optional<std::uint64_t> uid);
 
 }  // namespace tensortap::collector

@@ -1,5 +1,6 @@
 #include "collector/listener.h"
 
+#include <grp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -53,9 +54,29 @@ format::Status clear_stale(const std::string& path) {
   return {};
 }
 
+format::Status give_access(const std::string& path, const SocketAccess& access) {
+  if (!access.group.empty()) {
+    char buffer[16384];
+    group entry{};
+    group* found = nullptr;
+    if (::getgrnam_r(access.group.c_str(), &entry, buffer, sizeof buffer, &found) != 0 || found == nullptr) {
+      return Error{ErrorCode::kInvalidArgument, "there is no group " + access.group + " (--group)"};
+    }
+    if (::lchown(path.c_str(), static_cast<uid_t>(-1), found->gr_gid) != 0) {
+      return Error{ErrorCode::kInvalidArgument, "cannot give " + path + " to the group " + access.group +
+                                                    ": " + std::strerror(errno) +
+                                                    "; --group takes a group that this user is in"};
+    }
+  }
+  if (::chmod(path.c_str(), access.mode) != 0) {
+    return Error{ErrorCode::kIo, "cannot set the mode of " + path + ": " + std::strerror(errno)};
+  }
+  return {};
+}
+
 }  // namespace
 
-format::Result<Listener> Listener::open(const std::string& path) {
+format::Result<Listener> Listener::open(const std::string& path, const SocketAccess& access) {
   if (path.empty())
     return Error{ErrorCode::kInvalidArgument, "the socket path is empty; give one with --listen PATH"};
   if (path.size() > format::kMaxSocketPathBytes) {
@@ -75,6 +96,11 @@ format::Result<Listener> Listener::open(const std::string& path) {
     const ErrorCode code = error_number == EADDRINUSE ? ErrorCode::kRejected : ErrorCode::kInvalidArgument;
     return Error{code, "cannot listen on " + path + ": " + std::strerror(error_number) +
                            "; choose a path in a folder that exists and can be written, with --listen PATH"};
+  }
+  // Nobody can connect before it listens.
+  if (format::Status given = give_access(path, access); !given) {
+    ::unlink(path.c_str());
+    return given.error();
   }
   struct stat status {};
   if (::listen(fd.get(), kBacklog) != 0 || ::lstat(path.c_str(), &status) != 0) {

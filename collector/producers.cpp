@@ -30,6 +30,7 @@ void put(json::object& object, std::string_view key, const std::optional<Number>
 
 bool fits(const Selector& selector, const Producer& producer) {
   const RunInfo& who = producer.who;
+  if (selector.uid && *selector.uid != who.uid) return false;
   if (selector.pid && *selector.pid != who.pid) return false;
   if (selector.rank && selector.rank != who.rank) return false;
   if (!selector.launch.empty() && selector.launch != who.launch) return false;

@@ -34,6 +34,7 @@ struct Producer {
 // Which of them: every member that is given must fit.
 struct Selector {
   std::optional<std::int64_t> pid, rank;
+  std::optional<std::uint64_t> uid = std::nullopt;  // not the client's to say: what its own user may see
   std::string name;  // the executable, or a word of the command line, or its base name
   std::string launch;
 };

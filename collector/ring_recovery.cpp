@@ -28,6 +28,8 @@ using format::RecordType;
 namespace {
 
 constexpr std::size_t kChunkBytes = 1024 * 1024;
+// Text of a whole image: a record becomes a line of several times its size, and names come from a table.
+constexpr std::uint64_t kMaxTextOfImage = 32;  // × its bytes
 constexpr std::uint64_t kRingCapacity = std::uint64_t{kRingSegments} * kSegmentBytes;
 
 bool read_at(int fd, std::uint64_t offset, void* into, std::size_t bytes) {
@@ -73,24 +75,30 @@ std::string read_strings(int fd) {
   return strings;
 }
 
-std::vector<std::uint64_t> positions_of(const std::vector<Cursor>& cursors) {
-  std::vector<std::uint64_t> positions(kMaxRings, 0);
+// By ring.
+std::vector<Cursor> all_cursors(const std::vector<Cursor>& cursors) {
+  std::vector<Cursor> all(kMaxRings);
+  for (std::uint32_t ring = 0; ring < kMaxRings; ++ring) all[ring].ring = ring;
   for (const Cursor& cursor : cursors) {
-    if (cursor.ring < kMaxRings) positions[cursor.ring] = std::max(positions[cursor.ring], cursor.position);
+    if (cursor.ring < kMaxRings && cursor.position > all[cursor.ring].position) all[cursor.ring] = cursor;
   }
-  return positions;
+  return all;
 }
+
+// Which segments of the pool were read: each belongs to one place of one ring.
+using Segments = std::vector<bool>;
 
 // Walks the records of one ring from a position to its head, a segment at a time.
 class RingWalk {
  public:
-  RingWalk(int fd, std::uint32_t ring, std::uint32_t pool_segments,
-           std::unique_ptr<format::RingHeader> header, std::uint64_t position)
+  RingWalk(int fd, const Cursor& from, Segments& segments, std::unique_ptr<format::RingHeader> header)
       : fd_(fd),
-        ring_(ring),
-        pool_segments_(pool_segments),
+        ring_(from.ring),
+        segments_(segments),
         header_(std::move(header)),
-        position_(position),
+        position_(from.position),
+        records_(from.records),
+        is_numbered_(from.records != 0 || from.position == 0),
         head_(header_->head.load()) {
     if (position_ % 8 != 0 || head_ % 8 != 0 || position_ > head_ || head_ - position_ > kRingCapacity) {
       malformed_ = true;
@@ -98,7 +106,8 @@ class RingWalk {
   }
 
   std::uint32_t ring() const { return ring_; }
-  std::uint64_t position() const { return position_; }
+  // How far it was read. Without the number of records that lie before its beginning there is none at all.
+  Cursor reached() const { return {ring_, position_, is_numbered_ ? records_ : 0}; }
   bool malformed() const { return malformed_; }
   std::uint64_t unread_bytes() const {
     return position_ <= head_ ? std::min(head_ - position_, kRingCapacity) : 0;
@@ -115,7 +124,7 @@ class RingWalk {
       if (!format::read_record_header(record(), available(), header)) return fail();
       bytes_ = header.bytes;
       if (header.type == RecordType::kPad) {
-        advance();
+        position_ += bytes_;
         continue;
       }
       time_ns_ = std::max(time_ns_, header.time_ns);  // never falls within a ring, whatever a record says
@@ -124,7 +133,10 @@ class RingWalk {
     return false;
   }
 
-  void advance() { position_ += bytes_; }
+  void advance() {
+    position_ += bytes_;
+    ++records_;
+  }
   bool fail() {
     malformed_ = true;
     return false;
@@ -138,7 +150,8 @@ class RingWalk {
     if (number == loaded_number_) return true;
     const std::uint64_t bytes = std::min(head_ - number * kSegmentBytes, kSegmentBytes);
     const std::uint32_t index = header_->segment[number % kRingSegments].load();
-    if (index == 0 || index > pool_segments_) return fail();
+    if (index == 0 || index > segments_.size() || segments_[index - 1]) return fail();
+    segments_[index - 1] = true;
     segment_.resize(kSegmentBytes);
     if (!read_at(fd_, format::pool_offset() + (index - 1) * kSegmentBytes, segment_.data(), bytes))
       return fail();
@@ -149,9 +162,11 @@ class RingWalk {
 
   int fd_;
   std::uint32_t ring_;
-  std::uint32_t pool_segments_;
+  Segments& segments_;
   std::unique_ptr<format::RingHeader> header_;
   std::uint64_t position_;
+  std::uint64_t records_;
+  bool is_numbered_;
   std::uint64_t head_;
   std::vector<unsigned char> segment_;
   std::uint64_t loaded_ = 0;  // readable bytes of the segment
@@ -171,16 +186,18 @@ struct Later {
 // Collects lines and the cursors that they reach, and hands both on in chunks.
 class Chunks {
  public:
-  explicit Chunks(const RingImage::Sink& sink) : sink_(sink), positions_(kMaxRings, 0) {}
+  explicit Chunks(const RingImage::Sink& sink) : sink_(sink), reached_(kMaxRings) {}
   std::string& lines() { return lines_; }
-  void reach(std::uint32_t ring, std::uint64_t position) { positions_[ring] = position; }
+  void reach(const Cursor& cursor) { reached_[cursor.ring] = cursor; }
+  std::uint64_t bytes() const { return handed_out_ + lines_.size(); }
   format::Status flush() {
     std::vector<Cursor> cursors;
-    for (std::uint32_t ring = 0; ring < kMaxRings; ++ring) {
-      if (positions_[ring] != 0) cursors.push_back({ring, positions_[ring]});
-      positions_[ring] = 0;
+    for (Cursor& cursor : reached_) {
+      if (cursor.position != 0) cursors.push_back(cursor);
+      cursor = {};
     }
     if (cursors.empty()) return {};
+    handed_out_ += lines_.size();
     format::Status status = sink_(lines_, cursors);
     lines_.clear();
     return status;
@@ -189,7 +206,8 @@ class Chunks {
  private:
   const RingImage::Sink& sink_;
   std::string lines_;
-  std::vector<std::uint64_t> positions_;  // 0 = not reached in this chunk
+  std::vector<Cursor> reached_;  // position 0 = not reached in this chunk
+  std::uint64_t handed_out_ = 0;
 };
 
 const char* geometry_fault(const format::SessionHeader& header, std::uint64_t bytes) {
@@ -238,48 +256,50 @@ RingTally RingImage::tally() const {
     const std::uint64_t value = header->counters[i].load();
     if (value != 0) tally.counters[format::counter_name(static_cast<format::Counter>(i))] = value;
   }
-  std::uint64_t dropped = 0;
   for (std::uint32_t ring = 0; ring < rings_used(fd_.get()); ++ring) {
     const auto ring_header = read_ring(fd_.get(), ring);
     if (ring_header == nullptr) break;
-    tally.offered += ring_header->offered.load();
-    tally.stored += ring_header->stored.load();
+    ThreadAccount account;
+    account.ring = ring;
+    account.thread = ring_header->thread;
+    account.tid = ring_header->tid;
+    account.offered = ring_header->offered.load();
+    account.stored = ring_header->stored.load();
     for (std::size_t i = 0; i < static_cast<std::size_t>(format::DropCause::kCount); ++i) {
       const std::uint64_t value = ring_header->dropped[i].load();
-      if (value != 0) tally.dropped[format::drop_cause_name(static_cast<format::DropCause>(i))] += value;
-      dropped += value;
+      if (value != 0) account.dropped[format::drop_cause_name(static_cast<format::DropCause>(i))] = value;
+    }
+    if (account.offered != 0 || account.stored != 0 || !account.dropped.empty()) {
+      tally.rings.push_back(std::move(account));
     }
   }
-  // Killed between counting and storing: at most one record of each thread.
-  if (tally.offered > tally.stored + dropped)
-    tally.dropped["in_flight"] = tally.offered - tally.stored - dropped;
-  tally.offered = std::max(tally.offered, tally.stored + dropped);
   return tally;
 }
 
 std::uint64_t RingImage::pending_bytes(const std::vector<Cursor>& committed) const {
-  const std::vector<std::uint64_t> positions = positions_of(committed);
+  const std::vector<Cursor> from = all_cursors(committed);
+  Segments segments(pool_segments_);
   std::uint64_t pending = 0;
   for (std::uint32_t ring = 0; ring < rings_used(fd_.get()); ++ring) {
     auto header = read_ring(fd_.get(), ring);
     if (header == nullptr) break;
-    pending += RingWalk(fd_.get(), ring, pool_segments_, std::move(header), positions[ring]).unread_bytes();
+    pending += RingWalk(fd_.get(), from[ring], segments, std::move(header)).unread_bytes();
   }
   return pending;
 }
 
 format::Result<Recovery> RingImage::recover(const std::vector<Cursor>& committed, const Sink& sink) const {
   Recovery recovery;
-  const std::vector<std::uint64_t> positions = positions_of(committed);
+  const std::vector<Cursor> from = all_cursors(committed);
+  Segments segments(pool_segments_);
   const std::uint32_t used = rings_used(fd_.get());
   std::vector<std::unique_ptr<RingWalk>> walks;
   std::priority_queue<RingWalk*, std::vector<RingWalk*>, Later> queue;
   for (std::uint32_t ring = 0; ring < used; ++ring) {
     auto header = read_ring(fd_.get(), ring);
     if (header == nullptr) break;
-    if (header->head.load() == positions[ring]) continue;
-    walks.push_back(
-        std::make_unique<RingWalk>(fd_.get(), ring, pool_segments_, std::move(header), positions[ring]));
+    if (header->head.load() == from[ring].position) continue;
+    walks.push_back(std::make_unique<RingWalk>(fd_.get(), from[ring], segments, std::move(header)));
     if (walks.back()->load()) queue.push(walks.back().get());
   }
   // After the heads: every text that a published record names is in the table by then.
@@ -297,19 +317,23 @@ format::Result<Recovery> RingImage::recover(const std::vector<Cursor>& committed
     }
     ++recovery.records;
     walk->advance();
-    chunks.reach(walk->ring(), walk->position());
+    chunks.reach(walk->reached());
     if (chunks.lines().size() >= kChunkBytes) {
       if (format::Status status = chunks.flush(); !status) return status.error();
+    }
+    if (chunks.bytes() > kMaxTextOfImage * bytes_) {
+      recovery.too_much = true;
+      break;
     }
     if (walk->load()) queue.push(walk);
   }
   for (const auto& walk : walks) {
-    if (!walk->malformed()) {
-      chunks.reach(walk->ring(), walk->position());  // pads behind the last record
-      continue;
+    if (walk->malformed()) ++recovery.malformed_rings;
+    if (!walk->malformed() && !recovery.too_much) {
+      chunks.reach(walk->reached());  // pads behind the last record
+    } else {
+      recovery.unread_bytes += walk->unread_bytes();
     }
-    ++recovery.malformed_rings;
-    recovery.unread_bytes += walk->unread_bytes();
   }
   if (format::Status status = chunks.flush(); !status) return status.error();
   recovery.replaced_bytes = renderer.replaced_bytes();

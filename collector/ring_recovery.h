@@ -13,7 +13,9 @@
 // ring with a record that does not add up ends there, counted. Records of different rings are merged by
 // (time, ring): ring 0 comes first at equal times, and each ring keeps its order.
 //
-// Memory: one segment (64 KiB) of each ring that has something left, and the string table.
+// No segment is read twice, and the text that may come of an image is bounded: rings that share segments, or
+// names that are megabytes long, fill no disk.
+// Memory: one segment (32 KiB) of each ring that has something left, and the string table.
 // Thread rules: one thread at a time. Ownership: the image owns the descriptor.
 #pragma once
 
@@ -22,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/run_info.h"
+#include "collector/ledger.h"
 #include "collector/unique_fd.h"
 #include "format/container.h"
 #include "format/result.h"
@@ -30,19 +32,11 @@
 
 namespace tensortap::collector {
 
-// What the producer counted. `in_flight` = records offered that were neither stored nor dropped when it
-// ended.
-struct RingTally {
-  std::uint64_t offered = 0, stored = 0;
-  Counts dropped;   // cause → records, only those that are not zero
-  Counts counters;  // name → value, only those that are not zero
-  std::uint64_t threads_seen = 0;
-};
-
 struct Recovery {
   std::uint64_t records = 0;       // decoded, pads left out
   std::uint64_t unread_bytes = 0;  // behind a malformed record or position
   std::uint64_t malformed_rings = 0;
+  bool too_much = false;             // it would have become more text than an image may
   std::uint64_t replaced_bytes = 0;  // of texts that were not UTF-8
 };
 
@@ -57,7 +51,8 @@ class RingImage {
   // Bytes that the producer published and `committed` does not cover: the bound of a tail that stays unread.
   std::uint64_t pending_bytes(const std::vector<format::Cursor>& committed) const;
 
-  // Hands out whole lines with the cursors that they reach. Ends early with the sink's error.
+  // Hands out whole lines with the cursors that they reach; their numbers of records go on from the committed
+  // ones. Ends early with the sink's error.
   using Sink =
       std::function<format::Status(std::string_view lines, const std::vector<format::Cursor>& cursors)>;
   format::Result<Recovery> recover(const std::vector<format::Cursor>& committed, const Sink& sink) const;

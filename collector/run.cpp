@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstring>
 #include <exception>
 
+#include "collector/access.h"
+#include "collector/json_fields.h"
+#include "collector/limits.h"
 #include "format/trace_reader.h"
 
 namespace tensortap::collector {
@@ -35,14 +39,29 @@ class TerminalCatcher : public format::EventVisitor {
   std::string ext;
 };
 
-// Folders of traces are their owner's alone: a trace tells command lines and names of a job.
-Status make_folders(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) == 0) return {};
+// Line by line: a comparison of each byte would be a tenth of all that storing costs.
+std::uint64_t count_lines(std::string_view text) {
+  std::uint64_t lines = 0;
+  for_each_line(text, [&](std::string_view) { ++lines; });
+  return lines;
+}
+
+// The last line with its LF; `lines` is whole lines.
+std::string_view last_line(std::string_view lines) {
+  if (lines.empty()) return {};
+  const std::size_t before = lines.rfind('\n', lines.size() - 2);
+  return lines.substr(before == std::string_view::npos ? 0 : before + 1);
+}
+
+// A trace tells command lines and names of a job: its folder is its owner's alone. Of another user's run the
+// mode bounds what its access control list gives to that user (access.h).
+Status make_folders(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return {};
   if (errno == ENOENT) {
     const std::size_t slash = path.rfind('/');
     if (slash != std::string::npos && slash != 0) {
-      if (Status status = make_folders(path.substr(0, slash)); !status) return status;
-      if (::mkdir(path.c_str(), 0700) == 0) return {};
+      if (Status status = make_folders(path.substr(0, slash), mode); !status) return status;
+      if (::mkdir(path.c_str(), mode) == 0) return {};
     }
   }
   struct stat status {};
@@ -53,18 +72,35 @@ Status make_folders(const std::string& path) {
 
 }  // namespace
 
-Run::Run(RunInfo info) : info_(std::move(info)), analysis_(std::make_unique<analyzers::Analysis>()) {}
+Run::Run(RunInfo info, RunSurroundings surroundings)
+    : info_(std::move(info)),
+      around_(std::move(surroundings)),
+      analysis_(std::make_unique<analyzers::Analysis>()) {}
 
-format::Result<std::unique_ptr<Run>> Run::create(RunInfo info) {
-  std::unique_ptr<Run> run(new Run(std::move(info)));
-  if (Status status = make_folders(run->info_.folder); !status) return status.error();
-  if (Status status = write_run_json(run->info_); !status) return status.error();
+format::Result<std::unique_ptr<Run>> Run::create(RunInfo info, RunSurroundings surroundings) {
+  std::unique_ptr<Run> run(new Run(std::move(info), std::move(surroundings)));
+  const bool foreign = run->info_.uid != ::geteuid();
+  if (Status status = make_folders(run->info_.folder, foreign ? 0750 : 0700); !status) return status.error();
+  if (foreign && run->around_.settings.other_users) {
+    if (Status status = let_read(run->info_.folder, run->info_.uid); !status) {
+      spdlog::warn("run {}: {}", run->info_.run, status.error().to_string());
+    }
+  }
+  if (Status status = write_run_json(run->info_, run->is_durable(Durability::kSecond)); !status) {
+    ::rmdir(run->info_.folder.c_str());  // an empty one would be there for ever
+    return status.error();
+  }
   return run;
 }
 
-std::unique_ptr<Run> Run::adopt(RunInfo info) {
-  std::unique_ptr<Run> run(new Run(std::move(info)));
+std::unique_ptr<Run> Run::adopt(RunInfo info, RunSurroundings surroundings) {
+  std::unique_ptr<Run> run(new Run(std::move(info), std::move(surroundings)));
   run->adopted_ = true;
+  // What was refused before is in no file but run.json.
+  for (const auto& [cause, lines] : run->info_.ledger.dropped) {
+    const std::string_view stage = stage_of(cause);
+    if (stage == "socket" || stage == "daemon") run->refused_[cause] = lines;
+  }
   return run;
 }
 
@@ -88,10 +124,9 @@ Status Run::reopen() {
   auto& [writer, kept] = *opened;
   if (kept.cut_bytes > 0) spdlog::warn("{}: cut {} bytes of a torn last frame off", path(), kept.cut_bytes);
   writer_.emplace(std::move(writer));
-  for (const Cursor& cursor : kept.cursors) {
-    cursors_[cursor.ring] = std::max(cursors_[cursor.ring], cursor.position);
-  }
+  for (const Cursor& cursor : kept.cursors) cursors_[cursor.ring] = cursor;
   meta_line_ = kept.meta_line;
+  account_stored();
   has_terminal_ = kept.has_terminal;
   lines_written_ = kept.lines;
   refeed_ = true;
@@ -107,32 +142,109 @@ void Run::set_image(RingImage image) {
 std::vector<Cursor> Run::cursors() const {
   std::vector<Cursor> all;
   all.reserve(cursors_.size());
-  for (const auto& [ring, position] : cursors_) all.push_back({ring, position});
+  for (const auto& [ring, cursor] : cursors_) all.push_back(cursor);
   return all;
 }
 
-void Run::drop_line(const std::string& cause) {
-  count(cause);
-  if (!info_.probe) ++info_.ledger.dropped[cause];
+std::vector<Cursor> Run::cursors_with(const std::vector<Cursor>& more) const {
+  std::vector<Cursor> all = cursors();
+  all.insert(all.end(), more.begin(), more.end());  // the later one of a ring counts
+  return all;
 }
 
-void Run::commit(std::string_view lines, const std::vector<Cursor>& cursors) {
-  const auto count_of_lines = static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
-  if (!write(lines, cursors)) {
+void Run::drop_line(const std::string& cause, std::uint64_t lines) {
+  count(cause, lines);
+  refused_[cause] += lines;
+}
+
+Ledger Run::ledger(bool ended) const { return ledger_of(cursors(), lines_written_, has_terminal_, ended); }
+
+Ledger Run::ledger_of(const std::vector<Cursor>& on_disk, std::uint64_t lines, bool closed,
+                      bool ended) const {
+  if (!image_) {
+    Ledger ledger;
+    ledger.stored = lines;
+    ledger.dropped = refused_;
+    if (lines_lost_ > 0) ledger.dropped[stop_cause_] = lines_lost_;
+    ledger.offered = ledger.stored + sum_of(ledger.dropped);
+    return ledger;
+  }
+  Losses losses;
+  losses.refused = refused_;
+  losses.recovered = recovery_.records;
+  losses.ended = ended;
+  using Text = std::string;
+  losses.missing_cause = write_failed()                  ? stop_cause_
+                         : recovery_.malformed_rings > 0 ? Text("ring_malformed")
+                         : recovery_.too_much            ? Text("recovery_limit")
+                         : closed                        ? Text("line_after_terminal")
+                                                         : Text();
+  Ledger ledger = settle_rings(image_->tally(), on_disk, losses);
+  ledger.unknown_tail_bytes_max = recovery_.unread_bytes;
+  if (write_failed() && !ledger.sequence) ledger.unknown_tail_bytes_max = image_->pending_bytes(on_disk);
+  return ledger;
+}
+
+bool Run::commit(std::string_view lines, const std::vector<Cursor>& cursors, bool may_wait) {
+  const std::uint64_t count_of_lines = count_lines(lines);
+  std::string with_terminal;
+  const std::string_view last = last_line(lines);
+  const bool is_terminal = !last.empty() && gate_.classify(last) == LineKind::kTerminal;
+  if (is_terminal && !terminal_written_) {  // ours has it
+    with_terminal = lines.substr(0, lines.size() - last.size());
+    with_terminal += terminal_with_ledger(last, count_of_lines, cursors);
+    lines = with_terminal;
+  }
+  Status written = writing_stopped_ ? Status() : write(lines, cursors);
+  if (!written && may_wait && written.error().code == ErrorCode::kIo) {
+    if (!disk_waits_) {
+      spdlog::warn("run {}: {}; it waits for the disk", info_.run, written.error().to_string());
+    }
+    disk_waits_ = true;
+    count("disk_wait");
+    ++around_.metrics.disk_waits;
+    return false;
+  }
+  if (!written) fail_writing(written.error());
+  if (writing_stopped_) {
     lines_lost_ += count_of_lines;
-    return;
+    return true;
   }
+  if (disk_waits_) spdlog::info("run {}: the disk takes it again", info_.run);
+  disk_waits_ = false;
   lines_written_ += count_of_lines;
-  if (!lines.empty()) {
-    const std::size_t before_last = lines.rfind('\n', lines.size() - 2);
-    const std::string_view last = lines.substr(before_last == std::string_view::npos ? 0 : before_last + 1);
-    if (gate_.classify(last) == LineKind::kTerminal) note_terminal(last);
-  }
+  around_.metrics.lines_written += count_of_lines;
+  ++around_.metrics.frames_written;
+  account_stored();
+  make_durable();
+  plan_report();
+  if (is_terminal) note_terminal(last_line(lines));
   for (const Cursor& cursor : cursors) {
-    std::uint64_t& reached = cursors_[cursor.ring];
-    reached = std::max(reached, cursor.position);
+    if (cursor.position >= cursors_[cursor.ring].position) cursors_[cursor.ring] = cursor;
   }
-  pending_.append(lines);
+  if (around_.settings.analyze) pending_.append(lines);
+  return true;
+}
+
+// What a plain producer says of its own losses stays; ours are added to it.
+std::string Run::terminal_with_ledger(std::string_view line, std::uint64_t lines,
+                                      const std::vector<Cursor>& cursors) {
+  namespace json = boost::json;
+  auto terminal = parse_object(line);
+  if (!terminal) return std::string(line);
+  const Ledger ours = ledger_of(cursors_with(cursors), lines_written_ + lines, true, true);
+  json::value& ext = (*terminal)["ext"];
+  if (!ext.is_object()) ext = json::object();
+  json::value& ledger = ext.get_object()["ledger"];
+  if (info_.probe || !ledger.is_object()) {
+    ledger = ledger_json(ours);
+  } else if (!ours.dropped.empty()) {
+    Ledger theirs = parse_ledger(ledger.get_object());
+    add_to(theirs.dropped, ours.dropped);
+    ledger.get_object()["offered"] = theirs.stored + sum_of(theirs.dropped);
+    ledger.get_object()["dropped"] = counts_json(theirs.dropped);
+  }
+  return json::serialize(*terminal) + "\n";
 }
 
 void Run::note(std::string_view line) {
@@ -163,34 +275,42 @@ void Run::write_notes() {
   analysis_->replace_meta(meta_line_);
 }
 
-bool Run::write(std::string_view lines, const std::vector<Cursor>& cursors) {
-  if (writing_stopped_) return false;
+Status Run::write(std::string_view lines, const std::vector<Cursor>& cursors) {
   std::string_view rest = lines;
   if (!writer_) {
     const std::string_view meta = lines.substr(0, lines.find('\n') + 1);
     auto created = format::TraceFileWriter::create(path(), meta);
-    if (!created) {
-      fail_writing(created.error());
-      return false;
-    }
+    if (!created) return created.error();
     writer_.emplace(std::move(*created));
     meta_line_ = meta;
     rest.remove_prefix(meta.size());
+    if (is_durable(Durability::kSecond)) {
+      if (Status status = sync_folder(info_.folder); !status) return status;
+    }
+  } else if (rest.substr(0, meta_line_.size()) == meta_line_ && lines_written_ == 0) {
+    rest.remove_prefix(meta_line_.size());  // tried again: the meta frame is there
   }
-  if (rest.empty() && cursors.empty()) return true;
-  if (Status status = writer_->append(rest, cursors); !status) {
-    fail_writing(status.error());
-    return false;
+  if (!rest.empty() || !cursors.empty()) {
+    if (Status status = writer_->append(rest, cursors); !status) return status;
   }
-  return true;
+  return {};
 }
 
 // From here on nothing more is written: a gap in the middle would make the rest of the stream a lie.
 void Run::fail_writing(const Error& error) {
-  writing_stopped_ = true;
-  if (!write_error_.empty()) return;
-  write_error_ = "the collector could not write the trace: " + error.to_string();
+  if (write_failed()) {
+    writing_stopped_ = true;
+    return;
+  }
   count("write_failed");
+  stop_writing("write_failed", "the collector could not write the trace: " + error.to_string());
+}
+
+void Run::stop_writing(const std::string& cause, const std::string& reason) {
+  writing_stopped_ = true;
+  if (write_failed()) return;
+  stop_cause_ = cause;
+  write_error_ = reason;
   spdlog::error("run {}: {}; the run goes on unstored", info_.run, write_error_);
   RunInfo failed = info_;
   failed.state = RunState::kFailed;
@@ -198,20 +318,6 @@ void Run::fail_writing(const Error& error) {
   if (Status status = write_run_json(failed); !status) {
     spdlog::error("run {}: {}", info_.run, status.error().to_string());
   }
-}
-
-void Run::suspend() {
-  if (!info_.probe) count_lines();
-  if (Status status = write_run_json(info_); !status) {
-    spdlog::error("run {}: {}", info_.run, status.error().to_string());
-  }
-}
-
-void Run::count_lines() {
-  Ledger& ledger = info_.ledger;
-  ledger.stored = lines_written_;
-  ledger.offered = ledger.stored;
-  for (const auto& [cause, lines] : ledger.dropped) ledger.offered += lines;
 }
 
 void Run::analyze() try {

@@ -8,6 +8,7 @@
 #include "analyzers/render/text.h"
 #include "collector/coverage.h"
 #include "collector/json_fields.h"
+#include "collector/limits.h"
 #include "collector/run.h"
 #include "format/line_writer.h"
 #include "format/ring_layout.h"
@@ -21,13 +22,16 @@ namespace json = boost::json;
 void Run::finish(const Ending& ending) {
   if (Status status = open(); !status) {
     // Left as it is, for somebody to look at.
-    write_error_ = status.error().to_string();
-    writing_stopped_ = true;
-    spdlog::error("run {}: {}", info_.run, write_error_);
+    stop_writing("write_failed", status.error().to_string());
   }
   analyze();
   if (image_ && !has_terminal_ && !write_failed()) recover_rings();
   resume_writing();
+  // Nothing was analyzed: a probe's coverage, and the time of a terminal of ours, need the content.
+  if (!around_.settings.analyze && writer_ && (info_.probe || !has_terminal_)) {
+    refeed_ = true;
+    analyze();
+  }
   settle_ledger(ending);
 
   std::string reason = write_failed() ? write_error_ : ending.reason;
@@ -40,16 +44,21 @@ void Run::finish(const Ending& ending) {
   if (lines_lost_ > 0) count("line_not_written", lines_lost_);
   if (writer_) {
     write_notes();
-    if (info_.probe) settle_meta();
-    write_reports();
+    if (info_.probe) {
+      settle_meta();
+    } else {
+      settle_claims();
+    }
+    if (around_.settings.analyze) write_reports();
     if (Status status = writer_->finish(); !status)  // the trace is whole without it
       spdlog::warn("run {}: {}", info_.run, status.error().to_string());
-    if (Status status = writer_->sync(); !status)
-      spdlog::error("run {}: {}", info_.run, status.error().to_string());
+    if (is_durable(Durability::kEnd)) sync();
+    account_stored();
   }
-  if (Status status = write_run_json(info_); !status) {
-    spdlog::error("run {}: {}", info_.run, status.error().to_string());
-  }
+  const bool durable = is_durable(Durability::kEnd) && writer_;
+  const Status saved = write_run_json(info_, durable);
+  saved_ = saved.ok();
+  if (!saved) spdlog::error("run {}: {}", info_.run, saved.error().to_string());
   writer_.reset();
   image_.reset();
   analysis_.reset();
@@ -61,14 +70,15 @@ void Run::recover_rings() {
     recovered(lines, reached, terminal);
     return Status();
   });
+  if (!result) {
+    spdlog::error("run {}: {}", info_.run, result.error().to_string());
+  } else {
+    recovery_ = *result;
+  }
   // Last, whatever the merge said: nothing may stand behind it.
   if (!terminal.empty() && has_meta()) commit(terminal, {});
   analyze();
-  if (!result) {
-    spdlog::error("run {}: {}", info_.run, result.error().to_string());
-    return;
-  }
-  recovery_ = *result;
+  if (recovery_.too_much) count("recovery_limit");
   if (recovery_.malformed_rings > 0) count("ring_malformed", recovery_.malformed_rings);
   if (recovery_.records > 0)
     spdlog::debug("run {}: {} records were left in its rings", info_.run, recovery_.records);
@@ -90,11 +100,11 @@ void Run::recovered(std::string_view lines, const std::vector<Cursor>& cursors, 
       if (terminal.empty()) terminal.assign(line).push_back('\n');
       return;
     } else if (kind != LineKind::kRecord) {
-      count("bad_line");
-      return;
+      return drop_line("bad_line");
+    } else if (line.size() > kMaxLineBytes) {
+      return drop_line("line_too_long");
     } else if (!meta_seen) {
-      count("line_before_meta");
-      return;
+      return drop_line("line_before_meta");
     }
     kept.append(line).push_back('\n');
   });
@@ -104,17 +114,12 @@ void Run::recovered(std::string_view lines, const std::vector<Cursor>& cursors, 
 
 void Run::settle_ledger(const Ending& ending) {
   Ledger& ledger = info_.ledger;
+  ledger = this->ledger(true);
   if (image_) {
-    const RingTally tally = image_->tally();
-    ledger.offered = tally.offered;
-    ledger.stored = tally.stored;
-    ledger.dropped = tally.dropped;
-    for (const auto& [name, value] : tally.counters) info_.diagnostics[name] = value;
+    for (const auto& [name, value] : image_->tally().counters) info_.diagnostics[name] = value;
     if (recovery_.replaced_bytes > 0) {  // beside those that the probe's drain replaced
       count(format::counter_name(format::Counter::kReplacedBytes), recovery_.replaced_bytes);
     }
-    ledger.unknown_tail_bytes_max = recovery_.unread_bytes;
-    if (write_failed()) ledger.unknown_tail_bytes_max = image_->pending_bytes(cursors());
     return;
   }
   if (info_.probe && has_terminal_) {
@@ -123,8 +128,6 @@ void Run::settle_ledger(const Ending& ending) {
     if (const json::object* own = ext ? find_object(*ext, "ledger") : nullptr) ledger = parse_ledger(*own);
     return;
   }
-  if (lines_lost_ > 0) ledger.dropped["write_failed"] += lines_lost_;
-  count_lines();
   if (!ending.tail_lost) return;
   ledger.unknown_tail_bytes_max.reset();
   if (info_.memfd_bytes != 0) ledger.unknown_tail_bytes_max = info_.memfd_bytes;
@@ -149,6 +152,7 @@ void Run::write_terminal(const std::string& reason) {
   terminal.ext = ext_text;
   std::string line;
   format::LineWriter(line).write(terminal);
+  terminal_written_ = true;
   commit(line, {});
   analyze();
 }
@@ -168,13 +172,23 @@ void Run::settle_meta() {
   truth.complete = info_.state == RunState::kComplete;
   truth.losses_known = image_.has_value();
   truth.lost = !info_.ledger.dropped.empty() || info_.ledger.unknown_tail_bytes_max != std::uint64_t{0};
-  for (const char* code : {"bad_line", "line_before_meta", "line_after_terminal"}) {
-    truth.lost = truth.lost || info_.diagnostics.count(code) != 0;
-  }
   truth.gradients = gradients_.contract();
   if (truth.facts.gradients > 0 && !truth.gradients) count("gradient_manifest_missing");
   truth.diagnostics = info_.diagnostics;
-  auto line = final_meta_line(meta_line_, truth);
+  change_meta(final_meta_line(meta_line_, truth));
+}
+
+// A plain producer's claims are its own, as far as what it sent is there.
+void Run::settle_claims() {
+  const bool lost = !info_.ledger.dropped.empty() || info_.ledger.unknown_tail_bytes_max != std::uint64_t{0};
+  const bool cut = terminal_written_;
+  if (!lost && !cut) return;
+  const auto line = lowered_meta_line(meta_line_, info_.diagnostics);
+  if (line && *line == meta_line_) return;  // it claimed nothing that is not true any more
+  change_meta(line);
+}
+
+void Run::change_meta(const format::Result<std::string>& line) {
   if (!line) {
     count("meta_unreadable");
     spdlog::warn("run {}: its meta line stays as it was sent: {}", info_.run, line.error().to_string());
@@ -189,6 +203,7 @@ void Run::settle_meta() {
 }
 
 void Run::write_reports() try {
+  if (!has_terminal_) analysis_->state_ledger(ledger_json(info_.ledger));  // the run goes on
   const json::object report = analysis_->report();
   for (const auto& [name, content] : {std::pair{"/report.json", analyzers::report_json(report)},
                                       std::pair{"/report.txt", analyzers::render_text(report)}}) {

@@ -63,16 +63,6 @@ RunState parse_state(std::string_view name) {
   return name == "failed" ? RunState::kFailed : RunState::kOpen;
 }
 
-Counts parse_counts(const json::object& object, std::string_view key) {
-  Counts counts;
-  if (const json::object* member = find_object(object, key)) {
-    for (const auto& [name, value] : *member) {
-      if (const auto number = as_unsigned(value)) counts[std::string(name)] = *number;
-    }
-  }
-  return counts;
-}
-
 }  // namespace
 
 std::string_view run_state_name(RunState state) {
@@ -85,12 +75,6 @@ std::string_view run_state_name(RunState state) {
       return "failed";
   }
   return "?";
-}
-
-json::object counts_json(const Counts& counts) {
-  json::object object;
-  for (const auto& [name, count] : counts) object[name] = count;
-  return object;
 }
 
 bool take_rank(const json::object& object, RunInfo& info) {
@@ -109,14 +93,6 @@ json::object rank_json(const RunInfo& info) {
   if (info.world_size) object["world_size"] = *info.world_size;
   put(object, "rank_source", info.rank_source);
   put(object, "backend", info.backend);
-  return object;
-}
-
-json::object ledger_json(const Ledger& ledger) {
-  json::object object{{"offered", ledger.offered}, {"stored", ledger.stored}};
-  object["dropped"] = counts_json(ledger.dropped);
-  object["unknown_tail_bytes_max"] =
-      ledger.unknown_tail_bytes_max ? json::value(*ledger.unknown_tail_bytes_max) : json::value(nullptr);
   return object;
 }
 
@@ -182,15 +158,6 @@ format::Result<RunInfo> parse_run_json(std::string_view text) {
   return info;
 }
 
-Ledger parse_ledger(const json::object& object) {
-  Ledger ledger;
-  ledger.offered = unsigned_field(object, "offered").value_or(0);
-  ledger.stored = unsigned_field(object, "stored").value_or(0);
-  ledger.dropped = parse_counts(object, "dropped");
-  ledger.unknown_tail_bytes_max = unsigned_field(object, "unknown_tail_bytes_max");
-  return ledger;
-}
-
 format::Result<RunInfo> read_run_json(const std::string& folder) {
   auto text = read_small_file(folder + "/run.json");
   if (!text) return text.error();
@@ -204,20 +171,27 @@ format::Result<RunInfo> read_run_json(const std::string& folder) {
   return info;
 }
 
-format::Status write_run_json(const RunInfo& info) {
-  return replace_file(info.folder + "/run.json", json::serialize(run_json(info)) + "\n");
+format::Status write_run_json(const RunInfo& info, bool durable) {
+  return replace_file(info.folder + "/run.json", json::serialize(run_json(info)) + "\n", durable);
 }
 
-format::Status replace_file(const std::string& path, std::string_view content) {
+format::Status sync_folder(const std::string& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) return io_error("cannot sync", folder);
+  return {};
+}
+
+format::Status replace_file(const std::string& path, std::string_view content, bool durable) {
   const std::string temporary = path + ".new";
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640));
   if (!fd) return io_error("cannot create", temporary);
-  if (!write_all(fd.get(), content)) {
+  if (!write_all(fd.get(), content) || (durable && ::fdatasync(fd.get()) != 0)) {
     const Error error = io_error("cannot write", temporary);
     ::unlink(temporary.c_str());
     return error;
   }
   if (::rename(temporary.c_str(), path.c_str()) != 0) return io_error("cannot rename to", path);
+  if (durable) return sync_folder(path.substr(0, path.rfind('/')));
   return {};
 }
 

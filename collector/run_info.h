@@ -10,29 +10,18 @@
 
 #include <boost/json/object.hpp>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "collector/ledger.h"
 #include "format/result.h"
 
 namespace tensortap::collector {
 
 enum class RunState : std::uint8_t { kOpen, kComplete, kFailed };
 std::string_view run_state_name(RunState state);
-
-using Counts = std::map<std::string, std::uint64_t>;
-
-// offered = stored + dropped. Probes: ring records; plain producers: lines. A tail that nobody read is stated
-// with its upper bound in bytes: nothing = no bound is known, 0 = it is known that there is none.
-struct Ledger {
-  std::uint64_t offered = 0;
-  std::uint64_t stored = 0;
-  Counts dropped;
-  std::optional<std::uint64_t> unknown_tail_bytes_max = 0;
-};
 
 struct RunInfo {
   std::string run;
@@ -60,19 +49,19 @@ struct RunInfo {
 // rank, world_size, rank_source and backend, where `object` has a rank that can be one. False: it has none.
 bool take_rank(const boost::json::object& object, RunInfo& info);
 boost::json::object rank_json(const RunInfo& info);
-boost::json::object ledger_json(const Ledger& ledger);
-Ledger parse_ledger(const boost::json::object& object);
-boost::json::object counts_json(const Counts& counts);
 boost::json::object run_json(const RunInfo& info);
 // The short form for control clients, one line with its LF.
 std::string control_line(const RunInfo& info);
 
 format::Result<RunInfo> parse_run_json(std::string_view text);
 format::Result<RunInfo> read_run_json(const std::string& folder);
-format::Status write_run_json(const RunInfo& info);
+// `durable`: on the medium when it returns.
+format::Status write_run_json(const RunInfo& info, bool durable = false);
 
 // Writes a whole file beside its place and renames it there: readers see the old one or the new one.
-format::Status replace_file(const std::string& path, std::string_view content);
+format::Status replace_file(const std::string& path, std::string_view content, bool durable = false);
+// The names in a folder are on the medium when it returns.
+format::Status sync_folder(const std::string& folder);
 
 // "2026-03-01T12:34:56Z"
 std::string utc_now();

@@ -9,6 +9,7 @@
 
 #include "collector/json_fields.h"
 #include "collector/limits.h"
+#include "collector/metrics.h"
 #include "collector/naming.h"
 
 namespace tensortap::collector {
@@ -26,45 +27,50 @@ std::string welcome_line(const Run& run) {
          "\n";
 }
 
+std::string refusal_cause(const format::Error& error) {
+  return error.name.empty() ? "no_run" : std::string(error.name);
+}
+
 }  // namespace
 
-Session::Session(Store& store, const Peer& peer, std::atomic<std::size_t>& held_by_all)
-    : store_(store), peer_(peer), held_by_all_(held_by_all) {}
+Session::Session(Store& store, const Peer& peer, MemoryBudget& budget)
+    : store_(store), peer_(peer), share_(budget) {}
 
-Session::~Session() { held_by_all_ -= accounted_; }
+Session::~Session() = default;
 
 void Session::feed(std::string_view bytes, Replies& replies) {
+  fed_at_ = Clock::now();
   const bool fits = lines_.feed(bytes, [&](std::string_view line) {
     take_line(line, replies);
     return !replies.close;
   });
-  if (!fits) refuse("a line is longer than " + std::to_string(kMaxLineBytes) + " bytes", replies);
+  if (!fits) {
+    lines_.clear();  // counted as what it is
+    if (run_ != nullptr) run_->drop_line("line_too_long");
+    refuse("line_too_long", "a line is longer than " + std::to_string(kMaxLineBytes) + " bytes", replies);
+  }
   if (role_ == Role::kPlain && !done_ && whole_ >= kPlainFrameBytes) commit_whole(nullptr);
   if (role_ == Role::kProbe && whole_ >= kProbeFrameBytes) commit_whole(&replies);
   account();
+  if (!over_quota_.empty()) return refuse("quota_bytes", std::exchange(over_quota_, {}), replies);
   if (held_.size() > kMaxHeldBytes) {
-    refuse("more than " + std::to_string(kMaxHeldBytes) + " bytes came without a batch line", replies);
-  } else if (accounted_ > kMaxLineBytes && held_by_all_ > kMaxHeldBytesOfAll) {
-    refuse("the collector holds too many uncommitted bytes of all its producers", replies);
+    refuse("no_batch", "more than " + std::to_string(kMaxHeldBytes) + " bytes came without a batch line",
+           replies);
   }
 }
 
 // What this connection holds in memory, in the sum of all.
-void Session::account() {
-  const std::size_t now = held_.capacity() + lines_.unfinished_bytes();
-  held_by_all_ += now - accounted_;  // wraps around when it became less
-  accounted_ = now;
-}
+void Session::account() { share_.set(held_.capacity() + lines_.unfinished_bytes()); }
 
 void Session::take_line(std::string_view line, Replies& replies) {
-  if (waits_for_run()) return refuse("a resumed run sends nothing before it is welcome", replies);
+  if (waits_for_run()) return refuse("protocol", "a resumed run sends nothing before it is welcome", replies);
   const LineKind kind = gate_.classify(line);
   if (kind == LineKind::kBlank) return;
   switch (role_) {
     case Role::kUnknown:
       return first_line(kind, line, replies);
     case Role::kControl:
-      return refuse("one request for each connection", replies);
+      return refuse("protocol", "one request for each connection", replies);
     case Role::kRefused:
       return;
     case Role::kPlain:
@@ -73,7 +79,7 @@ void Session::take_line(std::string_view line, Replies& replies) {
   }
   if (role_ == Role::kProbe && kind == LineKind::kState) return take_state(line);
   if (role_ == Role::kProbe && kind == LineKind::kCounts) {
-    producer_.always_on = line;
+    if (line.size() <= kMaxCountsBytes) producer_.always_on = line;
     news_ = true;
     return;
   }
@@ -94,6 +100,7 @@ void Session::first_line(LineKind kind, std::string_view line, Replies& replies)
       return begin_control(line, replies);
     default:
       return refuse(
+          "protocol",
           "the first line must be a meta record (a plain producer), hello (a probe) or ctl (a control "
           "client)",
           replies);
@@ -109,7 +116,7 @@ void Session::begin_plain(std::string_view line, Replies& replies) {
   const std::string own = "plain-" + std::to_string(info.pid) + "-" + std::to_string(random_u32());
   if (!is_run_identity(info.run) || store_.find(info.run)) info.run = own;
   auto run = store_.create(info);
-  if (!run) return refuse(run.error().to_string(), replies);
+  if (!run) return refuse(refusal_cause(run.error()), run.error().to_string(), replies);
   attach(std::move(*run), replies);
   meta_held_ = true;
   hold(line);
@@ -118,15 +125,16 @@ void Session::begin_plain(std::string_view line, Replies& replies) {
 void Session::begin_probe(std::string_view line, Replies& replies) {
   role_ = Role::kProbe;
   auto hello = parse_hello(line, peer_);
-  if (!hello) return refuse(hello.error().message, replies);
+  if (!hello) return refuse("hello", hello.error().message, replies);
   introduce(*hello);
   if (!hello->state.empty()) {
     replies.text += json::serialize(json::object{{"kind", "welcome"}, {"protocol", kProtocol}}) + "\n";
     return;
   }
-  if (!memfd_) return refuse("hello came without its memfd (SCM_RIGHTS with the first byte)", replies);
+  if (!memfd_)
+    return refuse("memfd", "hello came without its memfd (SCM_RIGHTS with the first byte)", replies);
   auto image = RingImage::open(std::move(memfd_));
-  if (!image) return refuse(image.error().message, replies);
+  if (!image) return refuse("memfd", image.error().message, replies);
   image_.emplace(std::move(*image));
   if (hello->resume) return resume_run(std::make_unique<Hello>(std::move(*hello)), false, replies);
   new_run(hello->info, replies);
@@ -163,24 +171,25 @@ std::optional<Producer> Session::take_news() {
 void Session::new_run(RunInfo info, Replies& replies) {
   info.memfd_bytes = image_->bytes();
   auto run = store_.create(std::move(info));
-  if (!run) return refuse(run.error().to_string(), replies);
+  if (!run) return refuse(refusal_cause(run.error()), run.error().to_string(), replies);
   attach(std::move(*run), replies);
 }
 
 void Session::resume_run(std::unique_ptr<Hello> hello, bool last_try, Replies& replies) {
   const std::string name = hello->info.run;
   const auto known = store_.find(name);
-  if (!known) return refuse("the run " + name + " is not known here", replies);
-  if (!known->probe || known->pid != hello->info.pid || known->start_time != hello->info.start_time) {
-    return refuse("the run " + name + " is another process's", replies);
+  if (!known) return refuse("resume", "the run " + name + " is not known here", replies);
+  if (!known->probe || known->pid != hello->info.pid || known->start_time != hello->info.start_time ||
+      known->uid != hello->info.uid) {
+    return refuse("resume", "the run " + name + " is another process's", replies);
   }
   Store::Claim claim = store_.claim(name);
   switch (claim.state) {
     case Store::Claim::State::kUnknown:
     case Store::Claim::State::kClosed:
-      return refuse("the run " + name + " is closed", replies);
+      return refuse("resume", "the run " + name + " is closed", replies);
     case Store::Claim::State::kBusy:
-      if (last_try) return refuse("the run " + name + " is held by another connection", replies);
+      if (last_try) return refuse("resume", "the run " + name + " is held by another connection", replies);
       store_.evict(name);
       resume_ = std::move(hello);
       return;
@@ -189,7 +198,7 @@ void Session::resume_run(std::unique_ptr<Hello> hello, bool last_try, Replies& r
   }
   if (format::Status status = claim.run->open(); !status) {
     store_.finish(std::move(claim.run), {status.error().to_string(), true});
-    return refuse(status.error().to_string(), replies);
+    return refuse("disk", status.error().to_string(), replies);
   }
   spdlog::info("run {}: resumed", name);
   attach(std::move(claim.run), replies);
@@ -208,6 +217,7 @@ void Session::attach(std::unique_ptr<Run> run, Replies& replies) {
   done_ = run_->has_terminal();
   cursors_.clear();
   seq_.reset();
+  lines_since_batch_ = 0;
   if (role_ == Role::kProbe) replies.text += welcome_line(*run_);
 }
 
@@ -225,7 +235,7 @@ void Session::begin_control(std::string_view line, Replies& replies) {
   const auto known = std::find_if(std::begin(kCommands), std::end(kCommands),
                                   [&](const auto& entry) { return entry.first == command; });
   if (known == std::end(kCommands)) {
-    return refuse("ctl knows the commands runs, wait, list, start and stop", replies);
+    return refuse("protocol", "ctl knows the commands runs, wait, list, start and stop", replies);
   }
   request.command = known->second;
   request.selector.launch = string_field(*object, "launch");
@@ -235,7 +245,7 @@ void Session::begin_control(std::string_view line, Replies& replies) {
   request.capture = string_field(*object, "capture");
   if (request.command == Command::kStart &&
       (request.capture.empty() || request.capture.size() > kMaxTokenBytes)) {
-    return refuse("ctl start says what to capture", replies);
+    return refuse("protocol", "ctl start says what to capture", replies);
   }
   const std::uint64_t limit = std::chrono::duration_cast<std::chrono::milliseconds>(kMaxWait).count();
   request.timeout =
@@ -243,14 +253,16 @@ void Session::begin_control(std::string_view line, Replies& replies) {
   control_ = std::move(request);
 }
 
-void Session::refuse(const std::string& reason, Replies& replies) {
+void Session::refuse(const std::string& cause, const std::string& reason, Replies& replies) {
   if (replies.close) return;
-  spdlog::warn("process {}: refused: {}", peer_.pid, reason);
+  spdlog::warn("process {} of user {}: refused: {}", peer_.pid, peer_.uid, reason);
+  store_.metrics().count_refusal(cause);
   replies.text += json::serialize(json::object{{"kind", "refused"}, {"reason", reason}}) + "\n";
   replies.close = true;
   role_ = Role::kRefused;
   resume_.reset();
-  if (run_ != nullptr) close_run("refused by the collector: " + reason);
+  // It may have sent more than was looked at.
+  if (run_ != nullptr) close_run("refused by the collector: " + reason, true);
   account();
 }
 
@@ -263,11 +275,11 @@ void Session::work() {
   store_.finish(std::move(run_), {});
 }
 
-void Session::close_run(const std::string& reason) {
+void Session::close_run(const std::string& reason, bool refused) {
   if (run_ == nullptr) return;
-  commit_whole(nullptr);
+  commit_whole(nullptr, Commit::kLast);
   drop_tail();
-  const Ending ending{reason, run_->info().probe && !run_->has_image()};
+  const Ending ending{reason, run_->info().probe ? !run_->has_image() : refused};
   store_.finish(std::move(run_), ending);
 }
 

@@ -1,7 +1,7 @@
 // The protocol of one connection, without its socket: bytes in, replies out, runs into the store
 // (proto/session.md).
 //
-//   Session session(store, peer, held_by_all);
+//   Session session(store, peer, budget);
 //   Replies replies;
 //   session.take_fd(std::move(memfd));          // came with the bytes, before they are fed
 //   session.feed(bytes, replies);               // lines are held back until they are whole: a batch, or
@@ -12,7 +12,6 @@
 // connected.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +25,7 @@
 #include "collector/hello.h"
 #include "collector/line_buffer.h"
 #include "collector/line_gate.h"
+#include "collector/memory_budget.h"
 #include "collector/peer.h"
 #include "collector/producers.h"
 #include "collector/store.h"
@@ -51,7 +51,7 @@ class Session {
   using Clock = std::chrono::steady_clock;
   enum class Role : std::uint8_t { kUnknown, kPlain, kProbe, kControl, kRefused };
 
-  Session(Store& store, const Peer& peer, std::atomic<std::size_t>& held_by_all);
+  Session(Store& store, const Peer& peer, MemoryBudget& budget);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -67,9 +67,15 @@ class Session {
   bool waits_for_run() const { return resume_ != nullptr; }
   void retry_resume(Replies& replies, bool last_try);
 
+  // The disk refuses: read nothing more, what is held waits for the next commit_due().
+  bool stalled() const { return stalled_until_.has_value(); }
+  // There is not enough memory for more of this connection: read nothing more until there is.
+  bool must_wait() const { return !share_.may_grow(); }
+
   // When commit_due() wants to be called, if at all.
   std::optional<Clock::time_point> deadline() const;
   void commit_due(Replies& replies);
+  void commit_now(Replies& replies);  // what is whole, due or not
 
   // What may take long and is owed to nobody: analysis, and finishing a run that has its terminal.
   void work();
@@ -83,8 +89,8 @@ class Session {
   std::string take_finished() { return std::exchange(finished_, {}); }
 
   // The connection is over. Both write what is whole and drop the rest.
-  void close_run(const std::string& reason);  // and finish the run
-  std::unique_ptr<Run> release_run();         // and hand it out, null when there is none
+  void close_run(const std::string& reason, bool refused = false);  // and finish the run
+  std::unique_ptr<Run> release_run();  // and hand it out, null when there is none
 
  private:
   void take_line(std::string_view line, Replies& replies);
@@ -102,15 +108,17 @@ class Session {
   void take_meta(std::string_view line, Replies& replies);
   void take_batch(std::string_view line, Replies& replies);
   void hold(std::string_view line);
-  void commit_whole(Replies* replies);
+  enum class Commit : std::uint8_t { kOngoing, kLast };
+  void commit_whole(Replies* replies, Commit commit = Commit::kOngoing);
+  void check_quota();
   void drop_tail();
-  void refuse(const std::string& reason, Replies& replies);
+  // `cause` is for the counters, `reason` for people.
+  void refuse(const std::string& cause, const std::string& reason, Replies& replies);
   void account();
 
   Store& store_;
   const Peer& peer_;
-  std::atomic<std::size_t>& held_by_all_;
-  std::size_t accounted_ = 0;
+  MemoryBudget::Share share_;
   Role role_ = Role::kUnknown;
   UniqueFd memfd_;
   LineBuffer lines_;
@@ -124,15 +132,19 @@ class Session {
   bool news_ = false;
   std::string finished_;
 
-  std::string held_;                                // lines that are not committed
-  std::size_t whole_ = 0;                           // bytes of it that may be
-  std::map<std::uint32_t, std::uint64_t> cursors_;  // of the batches among them
+  std::string held_;                                 // lines that are not committed
+  std::size_t whole_ = 0;                            // bytes of it that may be
+  std::map<std::uint32_t, format::Cursor> cursors_;  // of the batches among them
+  std::uint64_t lines_since_batch_ = 0;
   std::optional<std::uint64_t> seq_;
   bool meta_held_ = false;
   bool terminal_held_ = false;
   bool terminal_whole_ = false;
   bool done_ = false;  // the terminal is written: finish the run
   Clock::time_point first_whole_, last_line_;
+  Clock::time_point fed_at_;  // of the bytes at hand: the clock is not asked for each line
+  std::optional<Clock::time_point> stalled_until_;
+  std::string over_quota_;  // the run is stopped for this reason, which the producer is still to be told
 };
 
 }  // namespace tensortap::collector

@@ -58,9 +58,15 @@ Result<UniqueFd> lock_state(const std::string& root) {
   return fd;
 }
 
+std::uint64_t trace_bytes(const std::string& folder) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(folder + "/trace.jsonl.zst", error);
+  return error ? 0 : static_cast<std::uint64_t>(bytes);
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Store>> Store::open(const std::string& state_folder) {
+Result<std::unique_ptr<Store>> Store::open(const std::string& state_folder, const Settings& settings) {
   std::error_code error;
   const std::string root = std::filesystem::absolute(state_folder, error).lexically_normal().string();
   if (error) return bad_state(state_folder, error.message());
@@ -70,9 +76,15 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& state_folder) {
   if (::access((root + "/runs").c_str(), W_OK | X_OK) != 0) {
     return bad_state(root, std::string("it cannot be written (") + std::strerror(errno) + ")");
   }
+  // Others may pass through to what is theirs, and see no names.
+  const mode_t mode = settings.other_users ? 0711 : 0700;
+  for (const std::string& folder : {root, root + "/runs"}) {
+    struct stat status {};
+    if (::stat(folder.c_str(), &status) == 0 && status.st_uid == ::geteuid()) ::chmod(folder.c_str(), mode);
+  }
   auto lock = lock_state(root);
   if (!lock) return lock.error();
-  std::unique_ptr<Store> store(new Store(root, std::move(*lock)));
+  std::unique_ptr<Store> store(new Store(root, std::move(*lock), settings));
   store->scan(root + "/runs");
   return store;
 }
@@ -90,23 +102,56 @@ void Store::scan(const std::string& folder) {
     }
     Entry entry;
     entry.info = *info;
-    if (info->state == RunState::kOpen) entry.parked = Run::adopt(*info);
+    if (info->state == RunState::kOpen) {
+      entry.parked = Run::adopt(*info, surroundings(info->uid));
+      ++account(info->uid)->open_runs;
+    } else {
+      entry.bytes = trace_bytes(path);
+      account(info->uid)->stored_bytes += entry.bytes;
+    }
     entries_.insert_or_assign(info->run, std::move(entry));
     if (it->path().string().size() < kMaxFolderBytes) scan(path + "/workers");
   }
+}
+
+RunSurroundings Store::surroundings(std::uint64_t uid) { return {settings_, metrics_, accounts_.of(uid)}; }
+
+std::string Store::quota_fault(std::uint64_t uid) {
+  const std::uint64_t limit = settings_.quota.bytes;
+  if (limit == 0) return {};
+  const std::uint64_t stored = accounts_.of(uid)->stored_bytes;
+  if (stored < limit) return {};
+  return "the quota of user " + std::to_string(uid) + " is used up: " + std::to_string(stored) +
+         " bytes of traces are kept of " + std::to_string(limit) + " (collectord --quota-bytes)";
+}
+
+std::string Store::runs_fault(std::uint64_t uid) {
+  const std::uint64_t limit = settings_.quota.runs;
+  if (limit == 0 || accounts_.of(uid)->open_runs < limit) return {};
+  return "user " + std::to_string(uid) + " has " + std::to_string(limit) +
+         " open runs already, which is the quota (collectord --quota-runs)";
 }
 
 std::string Store::place_for(const RunInfo& info, std::uint32_t random) const {
   const std::string name =
       folder_name(std::time(nullptr), display_name(info.exe, info.command), info.pid, random);
   const auto parent = info.parent_run.empty() ? entries_.end() : entries_.find(info.parent_run);
-  if (parent != entries_.end() && parent->second.info.folder.size() < kMaxFolderBytes) {
+  if (parent != entries_.end() && parent->second.info.uid == info.uid &&
+      parent->second.info.folder.size() < kMaxFolderBytes) {
     return parent->second.info.folder + "/workers/" + name;
   }
   return root_ + "/runs/" + name;
 }
 
 Result<std::unique_ptr<Run>> Store::create(RunInfo info) {
+  const std::shared_ptr<UserAccount> user = accounts_.of(info.uid);
+  for (const auto& [name, fault] :
+       {std::pair{"quota_runs", runs_fault(info.uid)}, std::pair{"quota_bytes", quota_fault(info.uid)}}) {
+    if (fault.empty()) continue;
+    Error error{ErrorCode::kRejected, fault};
+    error.name = name;
+    return error;
+  }
   {
     const std::lock_guard guard(mutex_);
     if (entries_.count(info.run) != 0) {
@@ -118,13 +163,16 @@ Result<std::unique_ptr<Run>> Store::create(RunInfo info) {
     }
     info.started = utc_now();
     entries_[info.run].info = info;
+    ++user->open_runs;
   }
-  auto run = Run::create(info);
+  auto run = Run::create(info, surroundings(info.uid));
   if (!run) {
+    --user->open_runs;
     const std::lock_guard guard(mutex_);
     entries_.erase(info.run);
     return run.error();
   }
+  ++metrics_.runs_begun;
   spdlog::info("run {}: begins, {}", info.run, info.folder);
   return run;
 }
@@ -182,17 +230,105 @@ void Store::finish(std::unique_ptr<Run> run, const Ending& ending) {
   const RunInfo& info = run->info();
   spdlog::info("run {}: {}{}{}, {}", info.run, run_state_name(info.state), info.reason.empty() ? "" : ": ",
                info.reason, info.folder);
-  const std::lock_guard guard(mutex_);
-  Entry& entry = entries_[info.run];
-  entry.info = info;
-  entry.evict = nullptr;
+  --accounts_.of(info.uid)->open_runs;
+  ++(info.state == RunState::kComplete ? metrics_.runs_complete : metrics_.runs_failed);
+  metrics_.add_ledger(info.ledger);
+  const std::uint64_t bytes = trace_bytes(info.folder);
+  accounts_.of(info.uid)->stored_bytes += bytes - run->accounted_bytes();
+  {
+    const std::lock_guard guard(mutex_);
+    Entry& entry = entries_[info.run];
+    entry.info = info;
+    entry.evict = nullptr;
+    entry.bytes = bytes;
+    entry.unsaved = !run->saved();
+  }
+  enforce_retention();
 }
 
-std::vector<RunInfo> Store::list(std::string_view launch) const {
+// Top-level runs with the workers that lie in their folders.
+std::vector<KeptRun> Store::kept_runs() const {
+  const std::lock_guard guard(mutex_);
+  std::map<std::string, KeptRun> by_folder;
+  const std::string runs = root_ + "/runs/";
+  for (const auto& [name, entry] : entries_) {
+    const RunInfo& info = entry.info;
+    KeptRun& kept = by_folder[info.folder.substr(0, info.folder.find('/', runs.size()))];
+    if (info.folder.find('/', runs.size()) == std::string::npos) kept.run = name;
+    kept.bytes += info.state == RunState::kOpen ? trace_bytes(info.folder) : entry.bytes;
+    kept.open = kept.open || info.state == RunState::kOpen;
+    kept.ended = std::max(kept.ended, parse_utc(info.ended));
+  }
+  std::vector<KeptRun> all;
+  for (auto& [folder, kept] : by_folder) {
+    if (!kept.run.empty()) all.push_back(std::move(kept));
+  }
+  return all;
+}
+
+void Store::look_after_runs() {
+  std::vector<RunInfo> unsaved;
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& [name, entry] : entries_) {
+      if (entry.unsaved) unsaved.push_back(entry.info);
+    }
+  }
+  for (const RunInfo& info : unsaved) {
+    if (!write_run_json(info)) continue;
+    const std::lock_guard guard(mutex_);
+    if (const auto entry = entries_.find(info.run); entry != entries_.end()) entry->second.unsaved = false;
+  }
+  enforce_retention();
+}
+
+void Store::enforce_retention() {
+  const Retention& retention = settings_.retention;
+  if (retention.keep.count() == 0 && retention.max_bytes == 0) return;
+  for (const std::string& run : runs_to_remove(kept_runs(), retention, std::time(nullptr))) remove(run);
+}
+
+// With its workers. Their names are free before their folders are, so nothing can be added to them.
+bool Store::remove(const std::string& run) {
+  std::string folder;
+  std::uint64_t bytes = 0, count = 0;
+  {
+    const std::lock_guard guard(mutex_);
+    const auto top = entries_.find(run);
+    if (top == entries_.end()) return false;
+    folder = top->second.info.folder;
+    const auto is_inside = [&](const Entry& entry) {
+      return entry.info.folder == folder || entry.info.folder.rfind(folder + "/", 0) == 0;
+    };
+    for (const auto& [name, entry] : entries_) {
+      if (is_inside(entry) && entry.info.state == RunState::kOpen) return false;  // since the decision
+    }
+    for (auto entry = entries_.begin(); entry != entries_.end();) {
+      if (!is_inside(entry->second)) {
+        ++entry;
+        continue;
+      }
+      bytes += entry->second.bytes;
+      ++count;
+      accounts_.of(entry->second.info.uid)->stored_bytes -= entry->second.bytes;
+      entry = entries_.erase(entry);
+    }
+  }
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  metrics_.runs_removed += count;
+  metrics_.bytes_removed += bytes;
+  spdlog::info("run {}: removed by the retention, {} bytes, {}{}", run, bytes, folder,
+               error ? ": " + error.message() : "");
+  return true;
+}
+
+std::vector<RunInfo> Store::list(std::string_view launch, std::optional<std::uint64_t> uid) const {
   std::vector<RunInfo> runs;
   {
     const std::lock_guard guard(mutex_);
     for (const auto& [name, entry] : entries_) {
+      if (uid && entry.info.uid != *uid) continue;
       if (launch.empty() || entry.info.launch == launch) runs.push_back(entry.info);
     }
   }

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "collector/retention.h"
 #include "collector/run.h"
 #include "collector/run_info.h"
 #include "collector/unique_fd.h"
@@ -31,9 +32,18 @@ namespace tensortap::collector {
 
 class Store {
  public:
-  static format::Result<std::unique_ptr<Store>> open(const std::string& state_folder);
+  static format::Result<std::unique_ptr<Store>> open(const std::string& state_folder,
+                                                     const Settings& settings = {});
 
-  // Picks the folder and makes it. `info.run` must not be known yet (kRejected).
+  const Settings& settings() const { return settings_; }
+  Metrics& metrics() { return metrics_; }
+  std::shared_ptr<UserAccount> account(std::uint64_t uid) { return accounts_.of(uid); }
+
+  // Why nothing more of this user may be stored; "" when it may.
+  std::string quota_fault(std::uint64_t uid);
+
+  // Picks the folder and makes it. `info.run` must not be known yet (kRejected); a quota that is used up:
+  // kRejected, with the quota's name.
   format::Result<std::unique_ptr<Run>> create(RunInfo info);
   std::optional<RunInfo> find(std::string_view run) const;
 
@@ -60,21 +70,36 @@ class Store {
   // The runs that an earlier life of the daemon left open, parked; to be asked once, at the start.
   std::vector<std::pair<RunInfo, Ticket>> left_open() const;
 
-  // Runs of a launch, or all; in the order of their folders' names.
-  std::vector<RunInfo> list(std::string_view launch = {}) const;
+  // Runs of a launch, or all, of one user or all; in the order of their folders' names.
+  std::vector<RunInfo> list(std::string_view launch = {}, std::optional<std::uint64_t> uid = {}) const;
+
+  // To be called now and then: removes what the retention lets go of, and writes again what a full disk did
+  // not take.
+  void look_after_runs();
 
  private:
-  Store(std::string state_folder, UniqueFd lock) : root_(std::move(state_folder)), lock_(std::move(lock)) {}
+  Store(std::string state_folder, UniqueFd lock, const Settings& settings)
+      : settings_(settings), root_(std::move(state_folder)), lock_(std::move(lock)) {}
 
   struct Entry {
     RunInfo info;
     std::unique_ptr<Run> parked;
     Ticket ticket = 0;
     Evict evict;
+    std::uint64_t bytes = 0;  // of its trace file, once it is finished
+    bool unsaved = false;     // its run.json does not say yet how it ended
   };
   void scan(const std::string& folder);
+  RunSurroundings surroundings(std::uint64_t uid);
+  std::string runs_fault(std::uint64_t uid);
+  std::vector<KeptRun> kept_runs() const;
+  void enforce_retention();
+  bool remove(const std::string& run);
   std::string place_for(const RunInfo& info, std::uint32_t random) const;
 
+  const Settings settings_;
+  Metrics metrics_;
+  UserAccounts accounts_;
   std::string root_;
   UniqueFd lock_;
   mutable std::mutex mutex_;

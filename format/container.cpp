@@ -31,6 +31,13 @@ Status check_meta_line(std::string_view line) {
   return {};
 }
 
+// A frame holds the low half of a ring's number of records, which only grows.
+std::uint64_t whole_number(std::uint64_t before, std::uint64_t low_half) {
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 32;
+  const std::uint64_t number = before / kHalf * kHalf + low_half;
+  return number < before ? number + kHalf : number;
+}
+
 // Keeps the greatest position of each ring, in order of first appearance.
 void merge_cursors(std::vector<Cursor>& into, const std::vector<Cursor>& from) {
   for (const Cursor& cursor : from) {
@@ -38,8 +45,9 @@ void merge_cursors(std::vector<Cursor>& into, const std::vector<Cursor>& from) {
         std::find_if(into.begin(), into.end(), [&](const Cursor& c) { return c.ring == cursor.ring; });
     if (known == into.end()) {
       into.push_back(cursor);
-    } else {
-      known->position = std::max(known->position, cursor.position);
+    } else if (cursor.position > known->position) {
+      known->position = cursor.position;
+      if (cursor.records != 0) known->records = whole_number(known->records, cursor.records);
     }
   }
 }

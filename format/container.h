@@ -15,13 +15,13 @@
 // at most one bad frame, the last, which `open_for_append` cuts off.
 //
 // FrameInfo payload (little endian): u32 magic "TTF1", u32 payload bytes, u64 raw bytes, u64 compressed
-// bytes, u64 line count, u32 cursor count, u32 bytes of more, cursor count × {u32 ring, u32 zero, u64
-// position}, more, u64 XXH64 of all payload bytes before it. Skippable frame magic: 0x184D2A50 + 4. More:
-// nothing (files of the first version), or the frame's FrameRange (frame.h) in 40 bytes: u64 first and last
-// host time of its lines, u64 first and last number of an iteration that begins in it, u64 kinds of records;
-// what a later version appends is passed over. So a file that ends anywhere is indexed by hopping over
-// FrameInfos; the seek table (seek_table.h) is all of them in one place, and TraceIndex (trace_index.h) reads
-// either.
+// bytes, u64 line count, u32 cursor count, u32 bytes of more, cursor count × {u32 ring, u32 low half of the
+// number of records, u64 position}, more, u64 XXH64 of all payload bytes before it. Skippable frame magic:
+// 0x184D2A50 + 4. More: nothing (files of the first version), or the frame's FrameRange (frame.h) in 40
+// bytes: u64 first and last host time of its lines, u64 first and last number of an iteration that begins in
+// it, u64 kinds of records; what a later version appends is passed over. So a file that ends anywhere is
+// indexed by hopping over FrameInfos; the seek table (seek_table.h) is all of them in one place, and
+// TraceIndex (trace_index.h) reads either.
 //
 // Thread rules: one writer per file. Not for the job's process.
 #pragma once
@@ -37,13 +37,13 @@
 
 namespace tensortap::format {
 
-// How far a producer's ring is stored: every record before `position` (monotone byte count) is in the file.
+// How far a producer's ring is stored: every record before `position` (monotone byte count) is in the file,
+// `records` of them; 0 = the producer did not say how many.
 struct Cursor {
   std::uint32_t ring = 0;
   std::uint64_t position = 0;
-  friend bool operator==(const Cursor& a, const Cursor& b) {
-    return a.ring == b.ring && a.position == b.position;
-  }
+  std::uint64_t records = 0;
+  friend bool operator==(const Cursor&, const Cursor&) = default;
 };
 
 class TraceFileWriter {
@@ -55,8 +55,8 @@ class TraceFileWriter {
                                         std::string_view meta_line);
 
   // Opens a file that a crash may have left: a bad tail is cut off. `cursors` become those of the last good
-  // frame (merged over all frames: the greatest position of each ring); `lines` counts the whole lines that
-  // are kept.
+  // frame (merged over all frames: the greatest position of each ring, with its number of records); `lines`
+  // counts the whole lines that are kept.
   struct Kept {
     std::vector<Cursor> cursors;
     std::uint64_t lines = 0;      // with the meta line

@@ -26,7 +26,9 @@ std::uint32_t raw_block_header(bool last) {
 }
 
 std::uint64_t count_lines(std::string_view text) {
-  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  std::uint64_t lines = 0;  // by searching: std::count looks at each byte
+  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) ++lines;
+  return lines;
 }
 
 }  // namespace
@@ -112,7 +114,8 @@ std::optional<FrameInfo> decode_frame_info(std::string_view payload) {
   info.cursors.reserve(cursors);
   for (std::size_t i = 0; i < cursors; ++i) {
     const char* cursor = p + kFrameInfoFixedBytes + i * kCursorBytes;
-    info.cursors.push_back({take<std::uint32_t>(cursor), take<std::uint64_t>(cursor + 8)});
+    info.cursors.push_back(
+        {take<std::uint32_t>(cursor), take<std::uint64_t>(cursor + 8), take<std::uint32_t>(cursor + 4)});
   }
   return info;
 }
@@ -189,7 +192,7 @@ Result<std::string_view> FrameCodec::encode(std::string_view lines, const std::v
   put(info, static_cast<std::uint32_t>(kFrameRangeBytes));
   for (const Cursor& cursor : cursors) {
     put(info, cursor.ring);
-    put(info, std::uint32_t{0});
+    put(info, static_cast<std::uint32_t>(cursor.records));
     put(info, cursor.position);
   }
   put_range(info, range_of(lines));

@@ -39,6 +39,11 @@ class ReportView {
     const boost::json::array* array = value_ ? value_->if_array() : nullptr;
     return array ? *array : kNone;
   }
+  const boost::json::object& members() const {
+    static const boost::json::object kNone;
+    const boost::json::object* object = value_ ? value_->if_object() : nullptr;
+    return object ? *object : kNone;
+  }
 
   // Of a figure.
   std::uint64_t value() const { return (*this)["value"].number(); }

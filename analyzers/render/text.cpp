@@ -54,6 +54,7 @@ class TextReport {
   std::vector<ReportView> sorted(const ReportView& rows) const;
   std::string job() const;
   std::string step_count() const;
+  std::string ledger() const;
   void breakdown(const ReportView& parts, std::uint64_t whole, bool nested);
   void shares(std::string_view what, std::string_view none, const ReportView& rows, std::uint64_t whole);
 
@@ -148,6 +149,33 @@ void TextReport::header() {
   if (const auto bad = input["bad_lines"].number()) trace += ", " + style_.bad(some(bad, "bad line"));
   if (input["truncated"].is_true()) trace += ", " + style_.bad("cut off at its end");
   field("trace", trace);
+  field("ledger", ledger());
+}
+
+// "16 120 records offered, 16 117 stored, 3 dropped (ring_full 3)"; "" when nobody kept an account.
+std::string TextReport::ledger() const {
+  const ReportView ledger = report_["run"]["ledger"];
+  if (!ledger["offered"].present()) return "";
+  const std::string unit = ledger["unit"].text() == "line" ? "line" : "record";
+  std::string text = some(ledger["offered"].number(), unit) + " offered, " +
+                     count_text(ledger["stored"].number()) + " stored";
+  std::string causes;
+  std::uint64_t dropped = 0;
+  for (const auto& [cause, count] : ledger["dropped"].members()) {
+    const std::uint64_t number = ReportView(count).number();
+    if (number == 0) continue;
+    dropped += number;
+    causes += (causes.empty() ? "" : ", ") + printable(std::string(cause)) + ' ' + count_text(number);
+  }
+  text += dropped == 0 ? ", none dropped"
+                       : ", " + style_.bad(count_text(dropped) + " dropped") + " (" + causes + ")";
+  const ReportView tail = ledger["unknown_tail_bytes_max"];
+  if (tail.is_null()) {
+    text += ", " + style_.warn("the end unknown");
+  } else if (tail.number() != 0) {
+    text += ", " + style_.warn("up to " + bytes_text(tail.number()) + " of the end unknown");
+  }
+  return text;
 }
 
 void TextReport::breakdown(const ReportView& parts, std::uint64_t whole, bool nested) {

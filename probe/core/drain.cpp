@@ -15,7 +15,11 @@ std::uint32_t slot_of(std::uint64_t position) noexcept {
 }  // namespace
 
 Drain::Drain(SharedMemory& memory)
-    : memory_(memory), strings_{memory.strings, kStringTableBytes}, read_(kMaxRings, 0) {}
+    : memory_(memory),
+      strings_{memory.strings, kStringTableBytes},
+      read_(kMaxRings, 0),
+      records_(kMaxRings, 0),
+      released_records_(kMaxRings, 0) {}
 
 std::uint64_t Drain::pending_bytes() const noexcept {
   std::uint64_t pending = 0;
@@ -88,6 +92,7 @@ bool Drain::collect(std::string& text, Cursors& cursors) {
       renderer.append(source.record, source.available, source.ring, strings_);
       source.position += source.available;
       read_[source.ring] = source.position;
+      ++records_[source.ring];
       more = settle(source);
     } while (more && text.size() < enough &&
              (sources_.size() == 1 ||
@@ -101,15 +106,16 @@ bool Drain::collect(std::string& text, Cursors& cursors) {
   memory_.header->counters[static_cast<std::size_t>(Counter::kReplacedBytes)].fetch_add(
       renderer.replaced_bytes(), std::memory_order_relaxed);
   cursors.clear();
-  for (const std::uint32_t ring : touched) cursors.emplace_back(ring, read_[ring]);
+  for (const std::uint32_t ring : touched) cursors.push_back({ring, read_[ring], records_[ring]});
   return true;
 }
 
 void Drain::release(const Cursors& cursors) noexcept {
-  for (const auto& [ring, position] : cursors) {
+  for (const auto& [ring, position, records] : cursors) {
     RingHeader& header = memory_.rings[ring];
     const std::uint64_t released = header.released.load(std::memory_order_relaxed);
     if (position <= released) continue;
+    released_records_[ring] = records;
     for (std::uint64_t at = released / kSegmentBytes; at < position / kSegmentBytes; ++at) {
       std::atomic<std::uint16_t>& place = header.segment[at % kRingSegments];
       const std::uint16_t segment = place.load(std::memory_order_relaxed);
@@ -130,9 +136,12 @@ void Drain::rewind(const Cursors& cursors) noexcept {
   const std::uint32_t used = memory_.header->rings_used.load(std::memory_order_acquire);
   for (std::uint32_t ring = 0; ring < used; ++ring) {
     read_[ring] = memory_.rings[ring].released.load(std::memory_order_relaxed);
+    records_[ring] = released_records_[ring];
   }
-  for (const auto& [ring, position] : cursors) {
-    if (ring < used) read_[ring] = std::max(read_[ring], position);
+  for (const auto& [ring, position, records] : cursors) {
+    if (ring >= used || position <= read_[ring]) continue;
+    read_[ring] = position;
+    records_[ring] = records;
   }
 }
 

@@ -6,12 +6,12 @@
 //
 // A cycle takes all rings' heads at one moment and merges up to them, so the stream's disorder is what a
 // thread needs between taking its clock and publishing its record. Positions: monotone byte counts
-// (ring_layout.h). Thread rules: one thread (the session's lock).
+// (ring_layout.h); beside each the number of records before it, which the daemon's ledger compares with what
+// the threads say they wrote. Thread rules: one thread (the session's lock).
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "format/ring_lines.h"
@@ -19,7 +19,16 @@
 
 namespace tensortap::probe {
 
-using Cursors = std::vector<std::pair<std::uint32_t, std::uint64_t>>;  // ring, position
+// Everything before `position` of a ring; `records` of them, pads left out, since the ring was made.
+struct RingCursor {
+  std::uint32_t ring = 0;
+  std::uint64_t position = 0;
+  std::uint64_t records = 0;
+  friend bool operator==(const RingCursor& a, const RingCursor& b) noexcept {
+    return a.ring == b.ring && a.position == b.position && a.records == b.records;
+  }
+};
+using Cursors = std::vector<RingCursor>;
 
 class Drain {
  public:
@@ -32,7 +41,7 @@ class Drain {
   bool collect(std::string& text, Cursors& cursors);
   // The daemon has these on disk: segments go back to the pool, rings of ended threads become free.
   void release(const Cursors& cursors) noexcept;
-  // After a reconnect: go on from what the daemon has (a ring that is not named: from its beginning).
+  // After a reconnect: go on from what the daemon has (a ring that is not named: from what was released).
   void rewind(const Cursors& cursors) noexcept;
 
   static constexpr std::size_t kBatchBytes = 1 << 20;
@@ -51,8 +60,10 @@ class Drain {
 
   SharedMemory& memory_;
   format::StringTable strings_;
-  std::vector<std::uint64_t> read_;  // by ring
-  std::vector<Source> sources_;      // a heap by (time, ring): the cycle that is going on
+  std::vector<std::uint64_t> read_;              // by ring
+  std::vector<std::uint64_t> records_;           // by ring: how many lie before read_
+  std::vector<std::uint64_t> released_records_;  // by ring: how many lie before what was released
+  std::vector<Source> sources_;                  // a heap by (time, ring): the cycle that is going on
 };
 
 }  // namespace tensortap::probe

@@ -56,21 +56,25 @@ Cursors cursor_member(std::string_view line, std::string_view name) {
     std::uint64_t ring = 0, position = 0;
     if (!take_number(rest, ring) || !take(rest, ',') || !take_number(rest, position) || !take(rest, ']'))
       return {};
-    cursors.emplace_back(static_cast<std::uint32_t>(ring), position);
+    cursors.push_back({static_cast<std::uint32_t>(ring), position, 0});
     take(rest, ',');
   }
   return cursors;
 }
 
-void append_batch_line(std::string& out, std::uint64_t seq, const Cursors& cursors) {
+void append_batch_line(std::string& out, std::uint64_t seq, std::uint64_t lines, const Cursors& cursors) {
   out += "{\"kind\":\"batch\",\"seq\":";
   format::append_json_number(out, seq);
+  out += ",\"lines\":";
+  format::append_json_number(out, lines);
   out += ",\"cursors\":[";
   for (std::size_t i = 0; i < cursors.size(); ++i) {
     out += i == 0 ? "[" : ",[";
-    format::append_json_number(out, static_cast<std::uint64_t>(cursors[i].first));
+    format::append_json_number(out, static_cast<std::uint64_t>(cursors[i].ring));
     out += ',';
-    format::append_json_number(out, cursors[i].second);
+    format::append_json_number(out, cursors[i].position);
+    out += ',';
+    format::append_json_number(out, cursors[i].records);
     out += ']';
   }
   out += "]}\n";

@@ -14,9 +14,10 @@ namespace tensortap::probe {
 std::string_view text_member(std::string_view line, std::string_view name) noexcept;
 // `"name":123`; 0 when there is none.
 std::uint64_t number_member(std::string_view line, std::string_view name) noexcept;
-// `"name":[[ring,position],…]`
+// `"name":[[ring,position],…]`; the numbers of records are not in it.
 Cursors cursor_member(std::string_view line, std::string_view name);
 
-void append_batch_line(std::string& out, std::uint64_t seq, const Cursors& cursors);
+// `lines`: how many lines of records were sent since the last batch line.
+void append_batch_line(std::string& out, std::uint64_t seq, std::uint64_t lines, const Cursors& cursors);
 
 }  // namespace tensortap::probe

@@ -311,6 +311,18 @@ void end_run(Session& session) {
   session.spare = capture;
 }
 
+// The collector answers with positions: each is the end of a batch, of which we know the number of records.
+static Cursors with_records(Cursors cursors, const Session& session) {
+  for (RingCursor& cursor : cursors) {
+    for (const Batch& batch : session.unacknowledged) {
+      for (const RingCursor& sent : batch.cursors) {
+        if (sent.ring == cursor.ring && sent.position == cursor.position) cursor.records = sent.records;
+      }
+    }
+  }
+  return cursors;
+}
+
 bool resume_run(Session& session) {
   if (!session.connection.open(session.socket_path)) return false;
   if (!session.announced) return true;
@@ -333,7 +345,7 @@ bool resume_run(Session& session) {
         return false;
       }
       if (kind != "welcome") continue;
-      const Cursors cursors = cursor_member(line, "cursors");
+      const Cursors cursors = with_records(cursor_member(line, "cursors"), session);
       session.drain->release(cursors);
       session.drain->rewind(cursors);
       session.unacknowledged.clear();
@@ -350,7 +362,8 @@ void flush_run(Session& session) {
     session.text.clear();
     if (!session.drain->collect(session.text, cursors)) return;
     const std::uint64_t seq = ++session.batch_seq;
-    append_batch_line(session.text, seq, cursors);
+    const auto lines = std::count(session.text.begin(), session.text.end(), '\n');
+    append_batch_line(session.text, seq, static_cast<std::uint64_t>(lines), cursors);
     session.unacknowledged.push_back({seq, cursors});
     if (!session.connection.send(session.text, -1, is_exiting, &session)) {
       // Half a batch may be under way: the daemon drops it, resume sends it again.

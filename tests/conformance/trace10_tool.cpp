@@ -74,8 +74,8 @@ std::string probe_lines() {
   facts.world_size = 2;
   std::string out = hello_line(facts, 1 << 20, false) + hello_line(facts, 1 << 20, true) + meta_line(facts) +
                     root_line(facts) + window_line(7);
-  append_batch_line(out, 1, {});
-  append_batch_line(out, 2, {{0, 512}, {4095, 8192}});
+  append_batch_line(out, 1, 0, {});
+  append_batch_line(out, 2, 3, {{0, 512, 3}, {4095, 8192, 40}});
   return out;
 }
 

@@ -96,10 +96,11 @@ def read_layout():
 using namespace tensortap::format;
 int main() {
   std::printf("{\"version\":%u,\"segment\":%llu,\"rings\":%u,\"rings_offset\":%llu,\"strings_offset\":%llu,\"strings_bytes\":%llu,"
-              "\"pool_offset\":%llu,\"ring_segment_at\":%zu,\"ring_head_at\":%zu}",
+              "\"pool_offset\":%llu,\"ring_segment_at\":%zu,\"ring_head_at\":%zu,\"ring_offered_at\":%zu}",
               kRingVersion, (unsigned long long)kSegmentBytes, kMaxRings, (unsigned long long)rings_offset(),
               (unsigned long long)strings_offset(), (unsigned long long)kStringTableBytes,
-              (unsigned long long)pool_offset(), offsetof(RingHeader, segment), offsetof(RingHeader, head));
+              (unsigned long long)pool_offset(), offsetof(RingHeader, segment), offsetof(RingHeader, head),
+              offsetof(RingHeader, offered));
 }
 """
     with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +124,8 @@ class Lines:
         if fd is None:
             return self.socket.sendall(data)
         sent = self.socket.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
-        self.socket.sendall(data[sent:])
+        if sent < len(data):  # else it may be closed by now
+            self.socket.sendall(data[sent:])
 
     def line(self):
         while b"\n" not in self.rest:
@@ -159,11 +161,11 @@ class CollectorTest(unittest.TestCase):
             self.daemon.stderr.close()
         self.folder.cleanup()
 
-    def start(self, state=None):
+    def start(self, state=None, *options, **how):
         if self.daemon:
             self.daemon.stderr.close()
         self.daemon = subprocess.Popen([COLLECTORD, "--listen", self.socket, "--state", state or self.state, "--log-level",
-                                        "error"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                                        "error", *options], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, **how)
         wait_until(self.listens, "the daemon listens")
 
     def listens(self):
@@ -196,6 +198,12 @@ class CollectorTest(unittest.TestCase):
     def stored(self, run):
         raw = subprocess.run(["zstd", "-dcq", run["folder"] + "/trace.jsonl.zst"], stdout=subprocess.PIPE, check=True).stdout
         return [json.loads(line) for line in raw.decode().splitlines()]
+
+    def ledger(self, run):
+        """The ledger of a run that is over: it adds up, and is the same in run.json and in the terminal."""
+        ledger = self.info(run)["ledger"]
+        self.assertEqual(ledger["offered"], ledger["stored"] + sum(ledger["dropped"].values()), ledger)
+        return ledger
 
     def names(self, run):
         return [r["op_name"] for r in self.stored(run) if r["kind"] == "op"]

@@ -1,5 +1,7 @@
 add_executable(collector_test
   ${CMAKE_CURRENT_LIST_DIR}/collector/coverage_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/collector/ledger_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/collector/limits_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/collector/listener_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/collector/naming_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/collector/ring_recovery_test.cpp

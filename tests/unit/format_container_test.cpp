@@ -225,6 +225,18 @@ TEST_F(ContainerTest, TheMetaLineIsRewrittenInPlace) {
   EXPECT_EQ(again->second.meta_line, meta_line(std::string(60000, 'x')));
 }
 
+TEST_F(ContainerTest, NumbersOfRecordsAreKeptBesideThePositionsAlsoBeyond32Bits) {
+  auto writer = TraceFileWriter::create(file(), meta_line("run"));
+  ASSERT_TRUE(writer.ok());
+  const std::uint64_t many = (std::uint64_t{1} << 32) - 2;
+  ASSERT_TRUE(writer->append(span_end_line(1), {{0, 100, 7}, {3, 5000, many}}).ok());
+  ASSERT_TRUE(writer->append(span_end_line(2), {{3, 6000, many + 9}}).ok());
+  ASSERT_TRUE(writer->append(span_end_line(3), {{0, 90, 6}}).ok());  // an older one does not count
+  const auto again = TraceFileWriter::open_for_append(file());
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->second.cursors, (std::vector<Cursor>{{0, 100, 7}, {3, 6000, many + 9}}));
+}
+
 TEST_F(ContainerTest, AMetaLineThatOutgrewItsFrameMovesTheFrames) {
   const std::vector<State> states = make(5);
   const std::string tail = states.back().text.substr(meta_line("run").size());

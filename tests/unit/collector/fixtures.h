@@ -38,6 +38,12 @@ inline std::string op_line(int n) {
 inline const std::string kRootEnd = R"({"kind":"span_end","id":"s0.1","duration_ns":1000000})";
 inline const std::string kTerminal = R"({"kind":"terminal","outcome":"complete","timestamp_ns":1000000})";
 
+// kTerminal as it is stored: with the daemon's ledger.
+inline std::string terminal_with(const std::string& ledger) {
+  return kTerminal.substr(0, kTerminal.size() - 1) + R"(,"ext":{"ledger":{)" + ledger +
+         R"(,"unknown_tail_bytes_max":0}}})";
+}
+
 class StateFolder {
  public:
   StateFolder() {

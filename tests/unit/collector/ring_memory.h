@@ -53,6 +53,7 @@ class RingMemory {
   format::RingHeader& ring(std::uint32_t index) {
     return reinterpret_cast<format::RingHeader*>(base_ + format::rings_offset())[index];
   }
+  unsigned char* strings() { return base_ + format::strings_offset(); }
   unsigned char* at(std::uint32_t index, std::uint64_t position) {
     const std::uint32_t segment =
         ring(index).segment[position / format::kSegmentBytes % format::kRingSegments];

@@ -250,10 +250,86 @@ TEST(RingImage, TalliesCountersAndDropsByName) {
   memory.header().counters[static_cast<std::size_t>(format::Counter::kCutAtStop)] = 2;
   auto image = RingImage::open(memory.share());
   const RingTally tally = image->tally();
-  EXPECT_EQ(tally.offered, 6u);
-  EXPECT_EQ(tally.stored, 2u);
-  EXPECT_EQ(tally.dropped, (Counts{{"ring_full", 3}, {"in_flight", 1}}));
+  ASSERT_EQ(tally.rings.size(), 2u);
+  EXPECT_EQ(tally.rings[1].offered, 5u);
+  EXPECT_EQ(tally.rings[1].stored, 1u);
+  EXPECT_EQ(tally.rings[1].dropped, (Counts{{"ring_full", 3}}));
+  const Ledger ledger = settle_rings(tally, {{0, 32, 1}, {1, 32, 1}}, {});
+  EXPECT_EQ(ledger.offered, 6u);
+  EXPECT_EQ(ledger.dropped, (Counts{{"ring_full", 3}, {"in_flight", 1}}));
   EXPECT_EQ(tally.counters, (Counts{{"cut_at_stop", 2}}));
+}
+
+// Every ring claims the same segments: decoded once for each, they would fill a disk.
+TEST(RingRecovery, ASegmentIsReadOnceOnly) {
+  RingMemory memory(4);
+  for (int n = 0; n < 100; ++n) memory.put_line(0, "{}", 1);
+  for (std::uint32_t ring = 1; ring < 1000; ++ring) {
+    memory.ring(ring).segment[0] = memory.ring(0).segment[0].load();
+    memory.ring(ring).head = memory.ring(0).head.load();
+  }
+  memory.header().rings_used = 1000;
+  auto image = RingImage::open(memory.share());
+  std::uint64_t lines = 0;
+  const auto recovery = image->recover({}, [&](std::string_view text, const std::vector<format::Cursor>&) {
+    lines += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+    return format::Status();
+  });
+  ASSERT_TRUE(recovery.ok());
+  EXPECT_EQ(lines, 100u);
+  EXPECT_EQ(recovery->malformed_rings, 999u);
+  EXPECT_GT(recovery->unread_bytes, 0u);
+}
+
+TEST(RingRecovery, NumbersOfRecordsGoOnFromTheCommittedOnes) {
+  RingMemory memory(4);
+  memory.put_line(1, "{}", 1);
+  const std::uint64_t second = memory.put_line(1, "{}", 2);
+  memory.put_line(1, "{}", 3);
+  auto image = RingImage::open(memory.share());
+  const auto reached_from = [&](const format::Cursor& from) {
+    std::vector<format::Cursor> reached;
+    EXPECT_TRUE(image
+                    ->recover({from},
+                              [&](std::string_view, const std::vector<format::Cursor>& cursors) {
+                                reached = cursors;
+                                return format::Status();
+                              })
+                    .ok());
+    return reached;
+  };
+  const std::uint64_t head = memory.ring(1).head;
+  EXPECT_EQ(reached_from({1, second, 41}), (std::vector<format::Cursor>{{1, head, 43}}));
+  EXPECT_EQ(reached_from({1, second, 0}), (std::vector<format::Cursor>{{1, head, 0}})) << "not known";
+  EXPECT_EQ(reached_from({1, 0, 0}), (std::vector<format::Cursor>{{1, head, 3}}));
+}
+
+// A name of megabytes in the table, and many records that name it.
+TEST(RingRecovery, AnImageBecomesNoMoreTextThanABound) {
+  RingMemory memory(8);
+  const std::uint32_t length = 3 << 20;
+  unsigned char* strings = memory.strings();
+  std::memcpy(strings, &length, sizeof length);
+  std::memset(strings + sizeof length, 'n', length);
+  memory.header().strings_tail = sizeof length + length;
+  for (int n = 0; n < 600; ++n) {
+    format::SpanStartRecord record{};
+    record.header = {sizeof record, format::RecordType::kSpanStart, 0, static_cast<std::uint64_t>(n)};
+    record.number = static_cast<std::uint64_t>(n) + 1;
+    record.thread = 1;
+    memory.put(1, std::string(reinterpret_cast<const char*>(&record), sizeof record));
+  }
+  auto image = RingImage::open(memory.share());
+  std::uint64_t bytes = 0;
+  const auto recovery = image->recover({}, [&](std::string_view text, const std::vector<format::Cursor>&) {
+    bytes += text.size();
+    return format::Status();
+  });
+  ASSERT_TRUE(recovery.ok());
+  EXPECT_GT(bytes, std::uint64_t{3} << 20) << "the name is in the lines";
+  EXPECT_TRUE(recovery->too_much);
+  EXPECT_LT(bytes, 33 * memory.bytes());
+  EXPECT_GT(recovery->unread_bytes, 0u);
 }
 
 TEST(RingImage, BoundsWhatIsNotCommitted) {

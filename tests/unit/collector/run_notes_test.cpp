@@ -130,7 +130,7 @@ class NotesOfARun : public ::testing::Test {
   StateFolder state_;
   std::unique_ptr<Store> store_ = state_.open();
   Peer peer_ = own_peer();
-  std::atomic<std::size_t> held_{0};
+  MemoryBudget held_{std::size_t{512} << 20};
   RingMemory memory_{16};
   std::uint64_t time_ = 1;
   std::unique_ptr<Session> session_;

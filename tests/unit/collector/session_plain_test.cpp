@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <boost/json/serialize.hpp>
+
 #include "collector/limits.h"
 #include "collector/session.h"
 #include "tests/unit/collector/fixtures.h"
@@ -22,7 +24,7 @@ class PlainSession : public ::testing::Test {
   StateFolder state_;
   std::unique_ptr<Store> store_ = state_.open();
   Peer peer_ = own_peer();
-  std::atomic<std::size_t> held_{0};
+  MemoryBudget held_{std::size_t{512} << 20};
   Session session_{*store_, peer_, held_};
 };
 
@@ -33,8 +35,10 @@ TEST_F(PlainSession, StoresLinesAsTheyCameAndReports) {
   const RunInfo info = only_run(*store_);
   EXPECT_EQ(info.run, "r-1");
   EXPECT_EQ(info.state, RunState::kComplete);
-  EXPECT_EQ(stored_lines(info.folder),
-            (std::vector<std::string>{meta_line("r-1"), kRoot, op_line(1), kRootEnd, kTerminal}));
+  EXPECT_EQ(
+      stored_lines(info.folder),
+      (std::vector<std::string>{meta_line("r-1"), kRoot, op_line(1), kRootEnd,
+                                terminal_with(R"("unit":"line","offered":5,"stored":5,"dropped":{})")}));
   EXPECT_EQ(info.ledger.offered, 5u);
   EXPECT_EQ(info.ledger.stored, 5u);
   EXPECT_EQ(json_file(info.folder + "/run.json")["state"], "complete");
@@ -51,6 +55,42 @@ TEST_F(PlainSession, SkipsBadLinesAndCountsThem) {
   EXPECT_EQ(stored_lines(info.folder).size(), 4u);
   EXPECT_EQ(info.ledger.offered, 10u);
   EXPECT_EQ(info.ledger.stored, 4u);
+  EXPECT_TRUE(info.ledger.adds_up());
+  const auto report = json_file(info.folder + "/report.json");
+  EXPECT_EQ(report.at("run").at("ledger").at("stages").at("daemon").at("bad_line"), 4);
+}
+
+TEST_F(PlainSession, WhatAProducerSaysOfItsOwnLossesStaysAndOursAreAdded) {
+  feed(meta_line("r-1") + "\n" + kRoot + "\n" + kRootEnd + "\nnot json\n" +
+       R"({"kind":"terminal","outcome":"complete","timestamp_ns":1000000,"mine":1.5,"ext":{"ledger":)"
+       R"({"offered":9,"stored":7,"dropped":{"ring_full":2}},"exit_status":3}})"
+       "\n");
+  const auto terminal = boost::json::parse(stored_lines(only_run(*store_).folder).back()).as_object();
+  EXPECT_EQ(terminal.at("mine"), 1.5) << "unknown members stay";
+  EXPECT_EQ(terminal.at("ext").at("exit_status"), 3);
+  EXPECT_EQ(boost::json::serialize(terminal.at("ext").at("ledger")),
+            R"({"offered":10,"stored":7,"dropped":{"bad_line":1,"ring_full":2}})");
+}
+
+TEST_F(PlainSession, ClaimsOfCompletenessFallWithTheFirstLineThatIsLost) {
+  std::string meta = meta_line("r-1");
+  const std::string none = R"("operations":"none")", complete = R"("operations":"complete")";
+  meta.replace(meta.find(none), none.size(), complete);
+  const auto operations_after = [&](const std::string& lines) {
+    StateFolder state;
+    const auto store = state.open();
+    Session session(*store, peer_, held_);
+    feed(session, meta + "\n" + lines);
+    session.close_run("the connection ended");
+    return std::string(boost::json::parse(stored_lines(only_run(*store).folder).front())
+                           .at("capture_contract")
+                           .at("operations")
+                           .as_string());
+  };
+  const std::string whole = kRoot + "\n" + kRootEnd + "\n";
+  EXPECT_EQ(operations_after(whole + kTerminal + "\n"), "complete");
+  EXPECT_EQ(operations_after(whole + "not json\n" + kTerminal + "\n"), "partial");
+  EXPECT_EQ(operations_after(whole), "partial") << "it did not close its run";
 }
 
 TEST_F(PlainSession, EndsAsFailedWithoutATerminalAndKeepsWhatIsWhole) {
@@ -121,7 +161,7 @@ TEST_F(PlainSession, ALineThatIsTooLongCostsItsProducer) {
   const RunInfo info = only_run(*store_);
   EXPECT_EQ(info.state, RunState::kFailed);
   EXPECT_EQ(stored_lines(info.folder).size(), 3u) << "what came before is kept";
-  EXPECT_LT(held_, std::size_t{4} << 20);
+  EXPECT_LT(held_.used(), std::size_t{4} << 20);
 }
 
 TEST_F(PlainSession, AFolderThatVanishesFailsTheRunAndNotTheDaemon) {

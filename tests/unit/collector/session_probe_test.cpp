@@ -58,7 +58,7 @@ class ProbeSession : public ::testing::Test {
   StateFolder state_;
   std::unique_ptr<Store> store_ = state_.open();
   Peer peer_ = own_peer();
-  std::atomic<std::size_t> held_{0};
+  MemoryBudget held_{std::size_t{512} << 20};
   RingMemory memory_{16};
   std::uint64_t time_ = 1;
   const std::string meta_ = meta_line("p-1");
@@ -154,7 +154,11 @@ TEST_F(ProbeSession, ATerminalInTheRingMakesTheRunComplete) {
   EXPECT_EQ(info.state, RunState::kComplete) << info.reason;
   const auto lines = stored_lines(info.folder);
   ASSERT_EQ(lines.size(), 6u);
-  EXPECT_EQ(lines.back(), kTerminal);
+  EXPECT_EQ(
+      lines.back(),
+      terminal_with(R"("unit":"record","offered":6,"stored":6,"dropped":{},)"
+                    R"("threads":[{"ring":0,"offered":5,"stored":5},{"ring":1,"offered":1,"stored":1}],)"
+                    R"("sequence":{"published":6,"on_disk":6,"recovered":6})"));
   EXPECT_EQ(json_file(info.folder + "/report.json").at("input").at("records"), 6) << "the report saw it, too";
 }
 
@@ -190,7 +194,9 @@ TEST_F(ProbeSession, AResumedRunGoesOnAtTheLastGoodFrameWithNothingTwice) {
   session->work();
   const auto lines = stored_lines(only_run(*store_).folder);
   EXPECT_EQ(std::vector<std::string>(lines.begin() + 1, lines.end()),
-            (std::vector<std::string>{kRoot, op_line(1), op_line(2), kRootEnd, kTerminal}));
+            (std::vector<std::string>{kRoot, op_line(1), op_line(2), kRootEnd,
+                                      terminal_with(R"("unit":"record","offered":6,"stored":6,"dropped":{},)"
+                                                    R"("threads":[{"ring":0,"offered":6,"stored":6}])")}));
 }
 
 TEST_F(ProbeSession, ARunIsResumedAfterTheDaemonWasStartedAnew) {
@@ -265,6 +271,59 @@ TEST_F(ProbeSession, AClosedRunIsNotResumed) {
   EXPECT_NE(replies.text.find("is closed"), std::string::npos) << replies.text;
 }
 
+TEST_F(ProbeSession, NumbersOfRecordsProveTheLedgerAlsoAcrossADaemonStartedAnew) {
+  auto session = connect();
+  const auto numbered = [&](const std::vector<std::string>& lines, int seq, std::uint64_t records) {
+    std::string text = batch(lines, seq);
+    text.insert(text.rfind("]]}"), "," + std::to_string(records));
+    text.insert(text.rfind("\"cursors\""), "\"lines\":" + std::to_string(lines.size()) + ",");
+    return text;
+  };
+  feed(*session, numbered({meta_, kRoot, op_line(1)}, 1, 3));
+  commit(*session);
+  session.reset();  // kill -9
+  store_.reset();
+  store_ = state_.open();
+  Replies replies;
+  session = connect(true, replies);
+  feed(*session, numbered({op_line(2), kRootEnd}, 2, 5));
+  put(op_line(3));
+  session->close_run("died");
+  const RunInfo info = only_run(*store_);
+  ASSERT_TRUE(info.ledger.sequence);
+  EXPECT_EQ(info.ledger.sequence->published, 6u);
+  EXPECT_EQ(info.ledger.sequence->on_disk, 6u);
+  EXPECT_EQ(info.ledger.sequence->recovered, 1u);
+  EXPECT_EQ(info.ledger.offered, 6u);
+  EXPECT_TRUE(info.ledger.dropped.empty());
+}
+
+TEST_F(ProbeSession, LinesThatTheBatchSpeaksOfAndThatDidNotComeAreMissed) {
+  const auto session = connect();
+  std::string text = batch({meta_, kRoot}, 1);
+  text.insert(text.rfind("\"cursors\""), "\"lines\":5,");
+  feed(*session, text);
+  session->close_run("died");
+  const RunInfo info = only_run(*store_);
+  EXPECT_EQ(info.ledger.dropped, (Counts{{"lines_missing", 2}})) << "of two records, at most";
+  EXPECT_TRUE(info.ledger.adds_up());
+}
+
+TEST_F(ProbeSession, BadLinesOfAProbeAreInItsLedgerAndItsCoverage) {
+  const auto session = connect();
+  feed(*session, batch({meta_, kRoot, op_line(1), "not json", kRootEnd, kTerminal}, 1));
+  session->work();
+  const RunInfo info = only_run(*store_);
+  EXPECT_EQ(info.state, RunState::kComplete);
+  EXPECT_EQ(info.ledger.offered, 6u);
+  EXPECT_EQ(info.ledger.stored, 5u);
+  EXPECT_EQ(info.ledger.dropped, (Counts{{"bad_line", 1}}));
+  const auto lines = stored_lines(info.folder);
+  EXPECT_EQ(boost::json::parse(lines.front()).at("capture_contract").at("operations"), "partial");
+  EXPECT_EQ(boost::json::parse(lines.back()).at("ext").at("ledger").at("stages").at("daemon").at("bad_line"),
+            1);
+}
+
 TEST_F(ProbeSession, BrokenBatchesCostTheirProducer) {
   for (const std::string& bad :
        {std::string(R"({"kind":"batch"})"), std::string(R"({"kind":"batch","seq":1,"cursors":[[0]]})"),
@@ -297,7 +356,7 @@ TEST_F(ProbeSession, TooManyUncommittedBytesAreRefused) {
     refused = feed(*session, chunk).close;
   }
   EXPECT_TRUE(refused);
-  EXPECT_LT(held_, std::size_t{1} << 20) << "and let go";
+  EXPECT_LT(held_.used(), std::size_t{1} << 20) << "and let go";
 }
 
 TEST_F(ProbeSession, RunsFollowEachOtherOnOneConnection) {

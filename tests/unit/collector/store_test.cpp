@@ -77,7 +77,10 @@ TEST(Store, RunFilesSurviveARoundTrip) {
   info.command = {"a", "b c"};
   info.rank = 3;
   info.memfd_bytes = 5;
-  info.ledger = {7, 4, {{"ring_full", 3}}, std::nullopt};
+  info.ledger.offered = 7;
+  info.ledger.stored = 4;
+  info.ledger.dropped = {{"ring_full", 3}};
+  info.ledger.unknown_tail_bytes_max.reset();
   info.diagnostics = {{"cut_at_stop", 2}};
   const auto back = parse_run_json(boost::json::serialize(run_json(info)));
   ASSERT_TRUE(back.ok());

@@ -11,7 +11,7 @@ TEST(ProtocolLinesTest, ReadsWhatTheDaemonWrites) {
   EXPECT_EQ(text_member(line, "kind"), "welcome");
   EXPECT_EQ(text_member(line, "run"), "run-1-2-ab");
   EXPECT_EQ(number_member(line, "protocol"), 1u);
-  const Cursors expected = {{0, 512}, {7, 1234567890123}};
+  const Cursors expected = {{0, 512, 0}, {7, 1234567890123, 0}};
   EXPECT_EQ(cursor_member(line, "cursors"), expected);
 }
 
@@ -25,8 +25,8 @@ TEST(ProtocolLinesTest, WhatIsNotThereYieldsNothing) {
 
 TEST(ProtocolLinesTest, BatchLineCarriesItsCursors) {
   std::string line;
-  append_batch_line(line, 3, {{0, 8}, {2, 4096}});
-  EXPECT_EQ(line, "{\"kind\":\"batch\",\"seq\":3,\"cursors\":[[0,8],[2,4096]]}\n");
+  append_batch_line(line, 3, 7, {{0, 8, 1}, {2, 4096, 40}});
+  EXPECT_EQ(line, "{\"kind\":\"batch\",\"seq\":3,\"lines\":7,\"cursors\":[[0,8,1],[2,4096,40]]}\n");
 }
 
 }  // namespace

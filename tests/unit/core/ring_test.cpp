@@ -139,18 +139,27 @@ TEST_F(RingTest, RewindSendsAgainFromTheGivenPosition) {
   std::string text;
   Cursors first;
   ASSERT_TRUE(drain.collect(text, first));
+  EXPECT_EQ(first.at(0).records, 10u);
   for (std::uint64_t i = 10; i < 20; ++i) put_numbered(ring, i, 0, i);
   Cursors second;
   text.clear();
   ASSERT_TRUE(drain.collect(text, second));
+  EXPECT_EQ(second.at(0).records, 20u);
   drain.rewind(first);
   text.clear();
   ASSERT_TRUE(drain.collect(text, second));
   EXPECT_EQ(numbers_in(text).front(), 10u);
+  EXPECT_EQ(second.at(0).records, 20u) << "the same records have the same numbers";
   drain.rewind({});
   text.clear();
   ASSERT_TRUE(drain.collect(text, second));
   EXPECT_EQ(numbers_in(text).size(), 20u);
+  EXPECT_EQ(second.at(0).records, 20u);
+  drain.release(first);
+  drain.rewind({});
+  text.clear();
+  ASSERT_TRUE(drain.collect(text, second));
+  EXPECT_EQ(second.at(0).records, 20u) << "what was released is counted, too";
 }
 
 TEST_F(RingTest, ThreadsAreMergedByTime) {
