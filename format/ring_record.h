@@ -16,8 +16,8 @@
 //
 // The records of evidence (kTensor, kTensorStats, kGradient) have behind their inline texts, aligned to 8:
 // i64 dims[ndim] where there is a shape, then `ext_members` pairs of values, a kString that names a member of
-// the line's `ext` and its value (a scalar, a text or a list of scalars; no tensors). Then, of a kTensor whose
-// header has kTensorModuleFacts, the facts of the module that holds it (module_nodes.h).
+// the line's `ext` and its value (a scalar, a text or a list of scalars; no tensors). Then, of a kTensor
+// whose header has kTensorModuleFacts, the facts of the module that holds it (module_nodes.h).
 #pragma once
 
 #include <cstdint>

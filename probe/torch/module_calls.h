@@ -48,8 +48,8 @@ struct TreeModule {
   bool described = false;  // a call has told its facts in this capture
   std::vector<HeldTensor> tensors;
 };
-// Of the tree that a module is in, the modules that were not marked as reported in this capture; they are now.
-// Empty when the module itself was marked, or is in no tree. May throw bad_alloc.
+// Of the tree that a module is in, the modules that were not marked as reported in this capture; they are
+// now. Empty when the module itself was marked, or is in no tree. May throw bad_alloc.
 std::vector<TreeModule> take_unreported_tree(const torch::nn::Module* module);
 // False: it was marked before in this capture.
 bool mark_reported(const torch::nn::Module* module) noexcept;
