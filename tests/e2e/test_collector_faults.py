@@ -319,6 +319,13 @@ class Kills(Case):
             self.daemon.wait()
             child.wait()
             self.start()
+            if name not in [run["run"] for run in self.ctl(command="runs")]:
+                # It died before it had heard of the run: nothing of it may be there.
+                for _, _, files in os.walk(self.state + "/runs"):
+                    if "trace.jsonl.zst" in files:
+                        self.assertIn("run.json", files, where)
+                self.stop()
+                continue
             run = self.run_of(name, "failed")
             self.assertIsNone(self.ledger(run)["unknown_tail_bytes_max"], where)
             if os.path.exists(run["folder"] + "/trace.jsonl.zst"):
