@@ -5,11 +5,17 @@ build/release and what the cache folder holds.
 """
 import glob
 import os
+import signal
 import subprocess
 
 import pytest
 
 import support
+
+# A background run of a shell, or nohup, has them ignored, and so would every job here.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, handler)
 
 
 class Torch:
