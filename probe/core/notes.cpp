@@ -1,7 +1,5 @@
 #include "probe/core/notes.h"
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include "format/json_text.h"
 #include "format/ring_record.h"
 #include "format/text.h"
+#include "probe/core/brief_flag.h"
 #include "probe/core/capture_state.h"
 
 namespace tensortap::probe {
@@ -31,25 +30,6 @@ constexpr std::size_t kIdentityBytes = 12 * 1024;
 char g_identity[kIdentityBytes];  // the note's line
 std::size_t g_identity_length = 0;
 std::atomic_flag g_flag = ATOMIC_FLAG_INIT;
-
-class Flag {
- public:
-  Flag() noexcept {
-    for (int turn = 0; turn < 1000 && !held_; ++turn) {
-      held_ = !g_flag.test_and_set(std::memory_order_acquire);
-      if (!held_ && turn > 50) sched_yield();
-    }
-  }
-  ~Flag() {
-    if (held_) g_flag.clear(std::memory_order_release);
-  }
-  Flag(const Flag&) = delete;
-  Flag& operator=(const Flag&) = delete;
-  explicit operator bool() const noexcept { return held_; }
-
- private:
-  bool held_ = false;
-};
 
 void append_tag(std::string& out, std::string_view key, std::string_view value) {
   append_json_string(out += "{\"kind\":\"note\",\"tags\":{", key);
@@ -86,7 +66,7 @@ Tag* find_tag(std::string_view key) noexcept {
 }
 
 bool remember_tag(std::string_view key, std::string_view value) noexcept {
-  Flag flag;
+  BriefFlag flag(g_flag);
   Tag* tag = flag ? find_tag(key) : nullptr;
   if (tag == nullptr) return false;
   tag->value_length = static_cast<std::uint16_t>(value.size());
@@ -95,7 +75,7 @@ bool remember_tag(std::string_view key, std::string_view value) noexcept {
 }
 
 bool remember_identity(std::string_view line) noexcept {
-  Flag flag;
+  BriefFlag flag(g_flag);
   if (!flag || line.size() > kIdentityBytes) return false;
   std::memcpy(g_identity, line.data(), line.size());
   g_identity_length = line.size();
@@ -160,7 +140,7 @@ bool note_identity(const TensortapIdentity& identity) noexcept {
 }
 
 void append_notes(std::string& out) {
-  Flag flag;
+  BriefFlag flag(g_flag);
   if (!flag) return;
   for (std::size_t i = 0; i < g_tag_count; ++i) {
     const Tag& tag = g_tags[i];

@@ -1,10 +1,10 @@
 #include "probe/core/process_group.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+
+#include "probe/core/brief_flag.h"
 
 namespace tensortap::probe {
 
@@ -15,25 +15,6 @@ bool g_inherited = false;  // a fork's child: the parent's
 bool g_may_be_older = false;
 std::atomic<std::uint32_t> g_version{0};
 std::atomic_flag g_flag = ATOMIC_FLAG_INIT;
-
-class Flag {
- public:
-  Flag() noexcept {
-    for (int turn = 0; turn < 1000 && !held_; ++turn) {
-      held_ = !g_flag.test_and_set(std::memory_order_acquire);
-      if (!held_ && turn > 50) sched_yield();
-    }
-  }
-  ~Flag() {
-    if (held_) g_flag.clear(std::memory_order_release);
-  }
-  Flag(const Flag&) = delete;
-  Flag& operator=(const Flag&) = delete;
-  explicit operator bool() const noexcept { return held_; }
-
- private:
-  bool held_ = false;
-};
 
 bool is_place(std::int64_t rank, std::int64_t world_size) noexcept {
   return rank >= 0 && rank < world_size && world_size <= INT32_MAX;
@@ -57,7 +38,7 @@ void set(std::int64_t rank, std::int64_t world_size, std::string_view backend) n
 
 void group_constructed(std::int64_t rank, std::int64_t world_size, std::string_view backend) noexcept {
   if (!is_place(rank, world_size)) return;
-  Flag flag;
+  BriefFlag flag(g_flag);
   if (!flag || g_may_be_older) return;
   const bool first = g_group.rank < 0 || g_inherited;
   // torch 2.x makes the group, then what carries it out: two constructors, of which the second knows its
@@ -68,26 +49,26 @@ void group_constructed(std::int64_t rank, std::int64_t world_size, std::string_v
 
 void group_looked_up(std::int64_t rank, std::int64_t world_size, std::string_view backend) noexcept {
   if (!is_place(rank, world_size)) return;
-  Flag flag;
+  BriefFlag flag(g_flag);
   if (!flag) return;
   g_may_be_older = false;
   set(rank, world_size, backend);
 }
 
 void group_looked_up_none() noexcept {
-  Flag flag;
+  BriefFlag flag(g_flag);
   if (flag) g_may_be_older = false;
 }
 
 void group_may_be_older() noexcept {
-  Flag flag;
+  BriefFlag flag(g_flag);
   if (flag) g_may_be_older = true;
 }
 
 std::uint32_t group_version() noexcept { return g_version.load(std::memory_order_acquire); }
 
 ProcessGroup process_group() noexcept {
-  Flag flag;
+  BriefFlag flag(g_flag);
   return flag ? g_group : ProcessGroup{};
 }
 
